@@ -1,0 +1,1 @@
+"""The terminal app: command line, screens, storage and settings around `specengine`."""

@@ -1,0 +1,38 @@
+"""What a drafter proposes and what a target answers: the vocabulary of a round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from specengine.distribution import Distribution
+
+
+@dataclass(slots=True)
+class Draft:
+    """Up to k draft tokens that continue a prefix.
+
+    `q[i]` is the distribution that `tokens[i]` was really drawn from, or None where the token was
+    chosen deterministically (greedy pick, lookup): then q is the point mass on the token.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    q: list[Distribution | None] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def append(self, token: int, q: Distribution | None) -> None:
+        self.tokens.append(token)
+        self.q.append(q)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a round ended: the first `accepted` draft tokens stand, then comes `token`.
+
+    `token` is a correction where a draft token was rejected, else the bonus token that the
+    target's pass yields for free after an all-accepted (or empty) draft.
+    """
+
+    accepted: int
+    token: int
