@@ -1,0 +1,1 @@
+"""llama.cpp through llama-cpp-python: nothing here imports it until `library.load()` is called."""
