@@ -1,1 +1,1 @@
-"""llama.cpp through llama-cpp-python: nothing here imports it until `library.load()` is called."""
+"""Everything that calls llama.cpp. All of it runs in one thread: see `specengine.thread`."""

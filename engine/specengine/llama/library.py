@@ -41,6 +41,16 @@ def last_errors() -> tuple[str, ...]:
     return tuple(_log.errors)
 
 
+def last_error() -> str:
+    """The newest of `last_errors`, or a word that llama.cpp gave none."""
+    return _log.errors[-1] if _log.errors else "llama.cpp gave no reason"
+
+
+def clear_errors() -> None:
+    """Forget older errors, so that `last_error` belongs to the call that follows."""
+    _log.errors.clear()
+
+
 def _load() -> ModuleType:
     global _callback
     environment.prepare()

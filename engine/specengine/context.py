@@ -1,0 +1,184 @@
+"""The KV cache follows the text: logits are asked of a token sequence, never "of the next token".
+
+Rejected drafts, edits, regeneration, branches, cancellation and the next turn are then one case:
+another sequence. The context keeps the longest common prefix, drops the rest, evaluates what is
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specengine.errors import BackendError, ContextFullError
+from specengine.sequence import TokenBuffer, Tokens, as_tokens, common_prefix
+
+Logits = NDArray[np.float32]
+
+
+class KVCache(Protocol):
+    """One model with one sequence in its KV cache, at the level of llama.cpp's calls."""
+
+    n_ctx: int
+    """Tokens that the cache may hold."""
+    n_vocab: int
+    n_batch: int
+    """Tokens that one `decode` may take."""
+    max_rows: int
+    """Rows of logits that one `decode` may return."""
+
+    decode_s: float
+    """Seconds spent inside decode and synchronize calls so far."""
+    passes: int
+    """`decode` calls so far."""
+
+    def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
+        """Evaluate `tokens` at positions `pos`…, return the logits of `tokens[rows]`.
+
+        The result has shape (n_rows, n_vocab) and is a view, valid until the next call.
+        Raises CancelledError where the pass was aborted, BackendError where it failed; then
+        `length()` tells what is left in the cache.
+        """
+        ...
+
+    def truncate(self, length: int) -> bool:
+        """Drop everything from position `length` on; False where the model cannot."""
+        ...
+
+    def clear(self) -> None: ...
+
+    def length(self) -> int:
+        """Tokens that the cache really holds."""
+        ...
+
+
+class Context:
+    """Logits of token sequences, with as little evaluation as the cached prefix allows."""
+
+    def __init__(self, cache: KVCache, *, min_width: int = 1) -> None:
+        """`min_width`: passes narrower than this are padded to it, since a kernel may round a
+        one-row pass differently; with 2, on builds where that holds, every pass gives the same
+        bits for a row whatever its width (`--reproducible`).
+        """
+        self._cache = cache
+        self._held = TokenBuffer()
+        self.min_width = min_width
+
+    @property
+    def n_ctx(self) -> int:
+        return self._cache.n_ctx
+
+    @property
+    def n_vocab(self) -> int:
+        return self._cache.n_vocab
+
+    @property
+    def max_rows(self) -> int:
+        return self._cache.max_rows
+
+    @property
+    def decode_s(self) -> float:
+        """Seconds inside llama.cpp's decode and synchronize calls so far."""
+        return self._cache.decode_s
+
+    @property
+    def passes(self) -> int:
+        return self._cache.passes
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens whose keys and values the cache holds."""
+        return self._held.view()
+
+    def logits(
+        self,
+        tokens: Iterable[int] | Tokens,
+        last: int = 1,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Logits:
+        """Logits after each of the last `last` tokens of `tokens`, shape (last, n_vocab).
+
+        The result is a view, valid until the next call. `on_progress(done, total)` is called after
+        each chunk of a long evaluation. Raises ContextFullError where `tokens` does not fit,
+        CancelledError or BackendError where a pass did not finish: the cache is valid even then.
+        """
+        wanted = as_tokens(tokens)
+        self._check(wanted, last)
+        # The rows that are asked for must be evaluated even where their tokens are cached.
+        keep = min(common_prefix(wanted, self._held.view()), len(wanted) - last)
+        self._drop_after(keep)
+        start = len(self._held)
+        first_row = len(wanted) - last
+        result: Logits | None = None
+        for chunk_start, chunk_end in _chunks(start, first_row, len(wanted), self._cache.n_batch):
+            rows = max(chunk_start, first_row)
+            result = self._evaluate(wanted, chunk_start, chunk_end, rows)
+            if on_progress is not None:
+                on_progress(chunk_end - start, len(wanted) - start)
+        assert result is not None
+        return result
+
+    def forget(self) -> None:
+        """Empty the cache."""
+        self._cache.clear()
+        self._held.truncate(0)
+
+    def _check(self, tokens: Tokens, last: int) -> None:
+        n = len(tokens)
+        if not 1 <= last <= min(n, self._cache.max_rows):
+            raise ValueError(f"{last} rows asked of {n} tokens, at most {self._cache.max_rows}")
+        if n > self._cache.n_ctx:
+            raise ContextFullError(
+                f"{n} tokens do not fit into a context of {self._cache.n_ctx}: "
+                "shorten the text or raise --ctx"
+            )
+        low, high = int(tokens.min()), int(tokens.max())
+        if low < 0 or high >= self._cache.n_vocab:
+            bad = low if low < 0 else high
+            raise BackendError(f"token id {bad} is outside the vocabulary (0…{self.n_vocab - 1})")
+
+    def _drop_after(self, length: int) -> None:
+        if length == len(self._held):
+            return
+        if self._cache.truncate(length):
+            self._held.truncate(length)
+        else:
+            # A recurrent state cannot lose a suffix; evaluating anew is slow but never wrong.
+            self.forget()
+
+    def _evaluate(self, tokens: Tokens, start: int, end: int, first_row: int) -> Logits:
+        chunk = tokens[start:end]
+        padding = max(0, self.min_width - len(chunk))
+        padded = np.append(chunk, np.repeat(chunk[-1:], padding)) if padding else chunk
+        rows = slice(first_row - start, end - start)
+        try:
+            result = self._cache.decode(padded, start, rows)
+        except BaseException:
+            self._resync(chunk)
+            raise
+        self._held.extend(chunk)
+        if padding and not self._cache.truncate(end):
+            self.forget()
+        return result
+
+    def _resync(self, chunk: Tokens) -> None:
+        """After a failed pass: hold exactly what the cache kept of it."""
+        kept = self._cache.length() - len(self._held)
+        if 0 <= kept <= len(chunk):
+            self._held.extend(chunk[:kept])
+        else:
+            self.forget()
+
+
+def _chunks(start: int, first_row: int, end: int, n_batch: int) -> list[tuple[int, int]]:
+    """Split [start, end) into passes of at most `n_batch`; all asked rows lie in the last one."""
+    chunks = []
+    while end - start > n_batch:
+        step = min(start + n_batch, first_row)
+        chunks.append((start, step))
+        start = step
+    chunks.append((start, end))
+    return chunks

@@ -1,0 +1,33 @@
+"""Drafters: every way of guessing what the target says next.
+
+A drafter may be as wrong as it likes; the acceptance rule needs only the distribution that each
+draft token was really drawn from.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from specengine.draft import Draft
+from specengine.sequence import Tokens
+
+
+class Drafter(Protocol):
+    """Proposes draft tokens after a prefix."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def draft_s(self) -> float:
+        """Seconds spent inside a draft model so far; 0 for drafters without one."""
+        ...
+
+    @property
+    def notice(self) -> str | None:
+        """Why this drafter has stopped proposing, where a person should know."""
+        ...
+
+    def propose(self, prefix: Tokens, k: int) -> Draft:
+        """At most `k` tokens that may follow `prefix`; fewer, or none, where it has no guess."""
+        ...

@@ -1,0 +1,64 @@
+"""A smaller model as drafter (Leviathan et al. 2022)."""
+
+from __future__ import annotations
+
+from specengine.context import Context
+from specengine.draft import Draft
+from specengine.rules import AcceptanceRule
+from specengine.sampling import Transforms
+from specengine.sequence import TokenBuffer, Tokens
+from specengine.vocab import Vocab
+
+
+class ModelDrafter:
+    """Samples each draft token from the draft model, after the same transforms as the target's.
+
+    Its cache follows the text like the target's: accepted draft tokens are already evaluated.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        vocab: Vocab,
+        context: Context,
+        transforms: Transforms,
+        rule: AcceptanceRule,
+        n_shared: int,
+    ) -> None:
+        """`n_shared`: ids below this exist in both vocabularies; others are never drafted."""
+        self.name = name
+        self.notice: str | None = None
+        self.context = context
+        self._vocab = vocab
+        self._transforms = transforms
+        self._rule = rule
+        self._n_shared = n_shared
+
+    @property
+    def draft_s(self) -> float:
+        return self.context.decode_s
+
+    def propose(self, prefix: Tokens, k: int) -> Draft:
+        draft = Draft()
+        k = min(k, self.context.n_ctx - len(prefix))
+        if k <= 0:
+            self.notice = (
+                f"the draft model {self.name} has a context of {self.context.n_ctx} tokens, "
+                "which this chat has outgrown: going on without drafts"
+            )
+            return draft
+        if int(prefix.max()) >= self.context.n_vocab:
+            self.notice = f"the text has tokens that the draft model {self.name} does not know"
+            return draft
+        self.notice = None
+        tokens = TokenBuffer(prefix)
+        for _ in range(k):
+            row = self.context.logits(tokens.view())[0, : self._n_shared]
+            q = self._transforms.distribution(row, tokens.view())
+            token = self._rule.draw(q, position=len(tokens))
+            # One id left means that nothing was drawn: a point mass, cheaper to say as None.
+            draft.append(token, q if len(q.ids) > 1 else None)
+            if token in self._vocab.eog:
+                break
+            tokens.append(token)
+        return draft

@@ -1,0 +1,186 @@
+"""The loop: prompt → rounds of draft, verify, accept → text, until something ends it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+
+from specengine.answer_text import AnswerText
+from specengine.cancel import AbortFlag
+from specengine.controller import DraftLengthController
+from specengine.draft import Draft
+from specengine.drafters import Drafter
+from specengine.drafters.none import NoDrafter
+from specengine.errors import CancelledError, ContextFullError, SpecEngineError
+from specengine.events import Chunk, Finished, FinishReason
+from specengine.sequence import TokenBuffer
+from specengine.statistics import Statistics
+from specengine.target import Target
+
+logger = logging.getLogger(__name__)
+
+
+def generate(
+    target: Target,
+    drafter: Drafter,
+    controller: DraftLengthController,
+    prompt: Sequence[int],
+    *,
+    max_tokens: int | None = None,
+    stop: Sequence[str] = (),
+    abort: AbortFlag | None = None,
+) -> Iterator[Chunk | Finished]:
+    """Answer `prompt` (token ids): a Chunk for each round that showed something, then Finished.
+
+    The caller may stop iterating at any yield and may set `abort` from any thread: the caches of
+    target and drafter stay valid, since they follow whatever sequence is asked of them next.
+    Without `max_tokens` the answer may fill the target's context. Raises nothing once started:
+    an error of the target ends the answer with reason "error" and keeps what came. Raises
+    ContextFullError at once where the prompt leaves no room for an answer.
+    """
+    room = target.n_ctx - len(prompt)
+    if not len(prompt) or room < 1:
+        raise ContextFullError(
+            f"the prompt of {len(prompt)} tokens leaves no room for an answer in a context of "
+            f"{target.n_ctx}: shorten it or raise --ctx"
+            if len(prompt)
+            else "the prompt is empty"
+        )
+    limit = room if max_tokens is None else min(max_tokens, room)
+    return _Answer(target, drafter, controller, prompt, limit, stop, abort).run()
+
+
+class _Answer:
+    def __init__(
+        self,
+        target: Target,
+        drafter: Drafter,
+        controller: DraftLengthController,
+        prompt: Sequence[int],
+        limit: int,
+        stop: Sequence[str],
+        abort: AbortFlag | None,
+    ) -> None:
+        self._target = target
+        self._drafter = drafter
+        self._controller = controller
+        self._sequence = TokenBuffer(prompt)
+        self._limit = limit
+        self._text = AnswerText(target.vocab, stop)
+        self._abort = abort
+        self._stats = Statistics(prompt_tokens=len(prompt))
+        self._notices: list[str] = []
+        self._reason: FinishReason | None = None
+        self._started = time.perf_counter()
+        self._decode_started = 0.0
+        self._verify_start = target.verify_s
+        self._draft_start = drafter.draft_s
+
+    def run(self) -> Iterator[Chunk | Finished]:
+        error: str | None = None
+        try:
+            yield from self._commit(self._prompt_pass())
+            while self._reason is None:
+                yield from self._commit(self._round())
+        except CancelledError:
+            self._reason = "cancelled"
+        except SpecEngineError as failure:
+            self._reason, error = "error", str(failure)
+        self._clock()
+        rest = self._text.finish()
+        self._stats.completion_tokens = len(self._text.tokens)
+        stats = self._stats.snapshot()
+        if rest:
+            yield Chunk(rest, (), stats)
+        assert self._reason is not None
+        yield Finished(
+            self._reason,
+            self._text.text,
+            tuple(self._text.tokens),
+            stats,
+            error,
+            tuple(dict.fromkeys(self._notices)),
+        )
+
+    def _prompt_pass(self) -> list[int]:
+        self._check_cancelled()
+        verdict = self._target.verify(self._sequence.view(), Draft())
+        now = time.perf_counter()
+        self._stats.prompt_s = self._stats.ttft_s = now - self._started
+        self._stats.count_prompt_pass()
+        # Times of the rounds start after the first token, which the prompt pass gave.
+        self._decode_started = now
+        self._verify_start = self._target.verify_s
+        self._draft_start = self._drafter.draft_s
+        return [verdict.token]
+
+    def _round(self) -> list[int]:
+        """One draft and one target pass; the tokens that it commits, at least one."""
+        self._check_cancelled()
+        draft_s, verify_s = self._drafter.draft_s, self._target.verify_s
+        draft = self._propose()
+        verdict = self._target.verify(self._sequence.view(), draft)
+        self._stats.count_round(len(draft), verdict.accepted)
+        self._controller.observe(
+            len(draft),
+            verdict.accepted,
+            self._drafter.draft_s - draft_s,
+            self._target.verify_s - verify_s,
+        )
+        return [*draft.tokens[: verdict.accepted], verdict.token]
+
+    def _propose(self) -> Draft:
+        # The pass yields one token beyond the draft: leave room for it, in the answer and the cache.
+        left = self._limit - self._text.committed
+        room = min(left - 1, self._target.max_draft)
+        k = self._controller.length(room)
+        if k <= 0:
+            return Draft()
+        try:
+            draft = self._drafter.propose(self._sequence.view(), k)
+        except CancelledError:
+            raise
+        except Exception as failure:
+            # A drafter that breaks costs its drafts only.
+            logger.exception("drafter %s failed", self._drafter.name)
+            self._notices.append(f"drafter {self._drafter.name} failed ({failure}): going on alone")
+            self._drafter = NoDrafter()
+            self._draft_start = -self._stats.draft_s
+            return Draft()
+        if self._drafter.notice is not None:
+            self._notices.append(self._drafter.notice)
+        return draft
+
+    def _commit(self, tokens: list[int]) -> Iterator[Chunk]:
+        """Append what a round committed, up to whatever ends the answer, and show it."""
+        shown: list[str] = []
+        kept: list[int] = []
+        for token in tokens:
+            if token in self._target.vocab.eog:
+                self._reason = "stop"
+                break
+            self._sequence.append(token)
+            kept.append(token)
+            shown.append(self._text.add(token))
+            if self._text.stopped:
+                self._reason = "stop"
+                break
+            if self._text.committed == self._limit:
+                self._reason = "length"
+                break
+        self._clock()
+        self._stats.completion_tokens = self._text.committed
+        if kept:
+            yield Chunk("".join(shown), tuple(kept), self._stats.snapshot())
+
+    def _clock(self) -> None:
+        if self._stats.ttft_s is None:
+            return
+        self._stats.decode_s = time.perf_counter() - self._decode_started
+        self._stats.verify_s = self._target.verify_s - self._verify_start
+        self._stats.draft_s = self._drafter.draft_s - self._draft_start
+
+    def _check_cancelled(self) -> None:
+        if self._abort is not None and self._abort.is_set():
+            raise CancelledError("cancelled")

@@ -1,0 +1,144 @@
+"""llama.cpp's context with one sequence: the real `specengine.context.KVCache`."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specengine.cancel import AbortFlag
+from specengine.context import Logits
+from specengine.errors import BackendError, CancelledError, ModelFileError
+from specengine.llama import library
+from specengine.llama.model import LlamaModel
+from specengine.sequence import Tokens
+
+_SEQUENCE = 0
+_PADDING_CELLS = 64  # room for rows that only widen a pass, beyond what the caller may use
+_ABORTED = 2  # llama_decode's result
+
+
+class LlamaKVCache:
+    """A llama.cpp context. Every call must come from the thread that created it."""
+
+    def __init__(
+        self,
+        model: LlamaModel,
+        *,
+        n_ctx: int,
+        n_threads: int,
+        abort: AbortFlag,
+        max_rows: int = 32,
+        n_batch: int = 512,
+        flash_attention: bool = False,
+    ) -> None:
+        """`n_ctx` tokens of cache; at most `max_rows` rows of logits a pass, which bounds the
+        output buffer at max_rows × n_vocab floats whatever `n_ctx` is.
+        """
+        llama = library.load()
+        self._llama = llama
+        self.n_ctx = n_ctx
+        self.n_vocab = model.vocab.size
+        self.n_batch = n_batch
+        self.max_rows = max_rows
+        self.decode_s = 0.0
+        self.passes = 0
+        self._abort = abort
+        params = llama.llama_context_default_params()
+        params.n_ctx = n_ctx + _PADDING_CELLS
+        params.n_batch = n_batch
+        params.n_ubatch = n_batch
+        params.n_outputs_max = max_rows
+        params.n_threads = n_threads
+        params.n_threads_batch = n_threads
+        params.flash_attn_type = int(flash_attention)
+        params.abort_callback = llama.ggml_abort_callback(abort.callback_address)
+        params.abort_callback_data = abort.address
+        params.no_perf = True
+        library.clear_errors()
+        self.handle: Any = llama.llama_init_from_model(model.handle, params)
+        if not self.handle:
+            raise ModelFileError(
+                f"llama.cpp cannot make a context of {n_ctx} tokens for {model.path.name}: "
+                f"{library.last_error()}; a smaller --ctx needs less memory"
+            )
+        self._memory = llama.llama_get_memory(self.handle)
+        self._batch = _Batch(llama, n_batch)
+
+    def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
+        self._batch.fill(tokens, pos, rows)
+        started = time.perf_counter()
+        status = self._llama.llama_decode(self.handle, self._batch.struct)
+        # Waits for the pass where a device runs it asynchronously.
+        data = self._llama.llama_get_logits(self.handle) if status == 0 else None
+        self.decode_s += time.perf_counter() - started
+        self.passes += 1
+        if status == _ABORTED:
+            raise CancelledError("cancelled")
+        if not data:
+            raise BackendError(
+                f"llama.cpp could not evaluate {len(tokens)} tokens at position {pos} "
+                f"(code {status}): {library.last_error()}"
+            )
+        n_rows = rows.stop - rows.start
+        address = ctypes.cast(data, ctypes.POINTER(ctypes.c_float * (n_rows * self.n_vocab)))
+        return np.frombuffer(address.contents, dtype=np.float32).reshape(n_rows, self.n_vocab)
+
+    def truncate(self, length: int) -> bool:
+        return bool(self._llama.llama_memory_seq_rm(self._memory, _SEQUENCE, length, -1))
+
+    def clear(self) -> None:
+        self._llama.llama_memory_clear(self._memory, True)
+
+    def length(self) -> int:
+        return int(self._llama.llama_memory_seq_pos_max(self._memory, _SEQUENCE)) + 1
+
+    def close(self) -> None:
+        if self.handle:
+            self._batch.close()
+            self._llama.llama_free(self.handle)
+            self.handle = None
+
+    def __enter__(self) -> LlamaKVCache:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Batch:
+    """A `llama_batch` whose arrays are filled through numpy views."""
+
+    def __init__(self, llama: Any, capacity: int) -> None:
+        self._llama = llama
+        self.struct = llama.llama_batch_init(capacity, 0, 1)
+        self._token = _view(self.struct.token, capacity, np.int32)
+        self._pos = _view(self.struct.pos, capacity, np.int32)
+        self._logits = _view(self.struct.logits, capacity, np.int8)
+        _view(self.struct.n_seq_id, capacity, np.int32)[:] = 1
+        for i in range(capacity):
+            self.struct.seq_id[i][0] = _SEQUENCE
+
+    def fill(self, tokens: Tokens, pos: int, rows: slice) -> None:
+        n = len(tokens)
+        self.struct.n_tokens = n
+        self._token[:n] = tokens
+        self._pos[:n] = np.arange(pos, pos + n)
+        self._logits[:n] = 0
+        self._logits[rows] = 1
+
+    def close(self) -> None:
+        self._llama.llama_batch_free(self.struct)
+
+
+def _view(pointer: Any, n: int, dtype: type[np.generic]) -> NDArray[Any]:
+    return np.ctypeslib.as_array(pointer, shape=(n,)).view(dtype)

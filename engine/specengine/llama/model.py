@@ -1,0 +1,88 @@
+"""A GGUF model loaded by llama.cpp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from specengine.cancel import AbortFlag
+from specengine.errors import CancelledError, ModelFileError
+from specengine.llama import library
+from specengine.llama.vocab import LlamaVocab
+
+
+class LlamaModel:
+    """Weights and vocabulary. Contexts made from a model must be closed before it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        use_extra_bufts: bool = True,
+        n_gpu_layers: int = 0,
+        abort: AbortFlag | None = None,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Load `path`, which has been checked by `specengine.gguf` before.
+
+        `use_extra_bufts` repacks weights for the CPU's fast kernels (AMX among them); the probe
+        says whether that works here. `on_progress` gets the loaded fraction, 0 to 1.
+        Raises ModelFileError with llama.cpp's own reason, CancelledError when `abort` is set.
+        """
+        llama = library.load()
+        self.path = path
+        self._llama = llama
+        params = llama.llama_model_default_params()
+        params.use_extra_bufts = use_extra_bufts
+        params.n_gpu_layers = n_gpu_layers
+
+        def report(fraction: float, _: object) -> bool:
+            if on_progress is not None:
+                on_progress(fraction)
+            return not (abort is not None and abort.is_set())
+
+        params.progress_callback = llama.llama_progress_callback(report)
+        library.clear_errors()
+        self.handle: Any = llama.llama_model_load_from_file(str(path).encode(), params)
+        if not self.handle:
+            if abort is not None and abort.is_set():
+                raise CancelledError(f"loading {path.name} was cancelled")
+            raise ModelFileError(f"llama.cpp cannot load {path}: {library.last_error()}")
+        self.vocab = LlamaVocab(llama.llama_model_get_vocab(self.handle))
+
+    @property
+    def n_ctx_train(self) -> int:
+        """Context length the model was trained for, in tokens."""
+        return int(self._llama.llama_model_n_ctx_train(self.handle))
+
+    @property
+    def chat_template(self) -> str | None:
+        """The Jinja chat template that the file carries."""
+        template = self._llama.llama_model_chat_template(self.handle, None)
+        return template.decode("utf-8", "replace") if template else None
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether the model keeps a state that cannot drop a suffix."""
+        return bool(
+            self._llama.llama_model_is_recurrent(self.handle)
+            or self._llama.llama_model_is_hybrid(self.handle)
+        )
+
+    def close(self) -> None:
+        if self.handle:
+            self._llama.llama_model_free(self.handle)
+            self.handle = None
+
+    def __enter__(self) -> LlamaModel:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

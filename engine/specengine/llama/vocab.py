@@ -1,0 +1,105 @@
+"""A model's vocabulary, read through llama.cpp."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+from typing import Any
+
+from specengine.errors import BackendError
+from specengine.llama import library
+
+_NORMAL_OR_BYTE = (1 << 2) | (1 << 5)  # LLAMA_TOKEN_ATTR_NORMAL, _BYTE
+_CONTROL_OR_UNKNOWN = (1 << 3) | (1 << 0)  # LLAMA_TOKEN_ATTR_CONTROL, _UNKNOWN
+
+
+class LlamaVocab:
+    """Implements `specengine.vocab.Vocab`; lives as long as its model."""
+
+    def __init__(self, handle: Any) -> None:
+        self._llama = library.load()
+        self._handle = handle
+        self.size: int = self._llama.llama_vocab_n_tokens(handle)
+        self._pieces: dict[int, bytes] = {}
+
+    @functools.cached_property
+    def bos(self) -> int | None:
+        return _token_or_none(self._llama.llama_vocab_bos(self._handle))
+
+    @functools.cached_property
+    def eos(self) -> int | None:
+        return _token_or_none(self._llama.llama_vocab_eos(self._handle))
+
+    @functools.cached_property
+    def eog(self) -> frozenset[int]:
+        return frozenset(t for t in self._special if self._llama.llama_vocab_is_eog(self._handle, t))
+
+    @functools.cached_property
+    def control(self) -> dict[str, int]:
+        attributes = self._special
+        return {
+            self.text(token).decode("utf-8", "replace"): token
+            for token, attribute in attributes.items()
+            if attribute & _CONTROL_OR_UNKNOWN
+        }
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        for token in range(self.size):
+            text = self.text(token)
+            digest.update(len(text).to_bytes(4, "little") + text)
+            digest.update(self._special.get(token, 0).to_bytes(4, "little"))
+        return digest.hexdigest()
+
+    def text(self, token: int) -> bytes:
+        """The vocabulary's own spelling of `token` (control tokens included, bytes escaped)."""
+        text: bytes = self._llama.llama_vocab_get_text(self._handle, token)
+        return text
+
+    def piece(self, token: int) -> bytes:
+        known = self._pieces.get(token)
+        if known is None:
+            known = self._pieces[token] = self._read_piece(token)
+        return known
+
+    def tokenize(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
+        data = text.encode("utf-8", "replace")
+        capacity = len(data) + 2
+        tokens = (ctypes.c_int32 * capacity)()
+        n = self._llama.llama_tokenize(
+            self._handle, data, len(data), tokens, capacity, bos, special
+        )
+        if n < 0:
+            capacity = -n
+            tokens = (ctypes.c_int32 * capacity)()
+            n = self._llama.llama_tokenize(
+                self._handle, data, len(data), tokens, capacity, bos, special
+            )
+        if n < 0:
+            raise BackendError(f"llama.cpp could not tokenize a text of {len(data)} bytes")
+        return list(tokens[:n])
+
+    @functools.cached_property
+    def _special(self) -> dict[int, int]:
+        """Attributes of the tokens that are more than plain text."""
+        attributes = (
+            (token, int(self._llama.llama_vocab_get_attr(self._handle, token)))
+            for token in range(self.size)
+        )
+        return {token: attr for token, attr in attributes if attr & ~_NORMAL_OR_BYTE}
+
+    def _read_piece(self, token: int) -> bytes:
+        if not 0 <= token < self.size:
+            raise BackendError(f"token id {token} is outside the vocabulary (0…{self.size - 1})")
+        buffer = ctypes.create_string_buffer(64)
+        n = self._llama.llama_token_to_piece(self._handle, token, buffer, len(buffer), 0, False)
+        if n < 0:
+            buffer = ctypes.create_string_buffer(-n)
+            n = self._llama.llama_token_to_piece(self._handle, token, buffer, len(buffer), 0, False)
+        return buffer.raw[:n]
+
+
+def _token_or_none(token: int) -> int | None:
+    return None if token < 0 else token

@@ -1,0 +1,127 @@
+"""What an answer cost and what drafting brought: the figures of `ask --json` and the status line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts and times of one answer. Times are seconds; a ratio whose divisor is 0 is None.
+
+    Each target pass yields one token that was not drafted: `corrected` where a draft token was
+    rejected, else `bonus` (the prompt pass and passes without a draft included). So
+    accepted + corrected + bonus is the number of tokens before the final cut (max_tokens, stop
+    string, end token). The prompt pass is neither a round nor a target pass.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    load_s: float = 0.0
+    prompt_s: float = 0.0
+    ttft_s: float | None = None
+    decode_s: float = 0.0
+
+    rounds: int = 0
+    target_passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    corrected: int = 0
+    bonus: int = 0
+    accepted_per_position: list[int] = field(default_factory=list)
+    """How often the draft token at each position of a round stood."""
+    draft_s: float = 0.0
+    """Inside the draft model's decode and synchronize calls, after the first token."""
+    verify_s: float = 0.0
+    """Inside the target's decode and synchronize calls, after the first token."""
+    plain_tokens_per_s: float | None = None
+    """Of the target alone, measured on this machine; None where it was not."""
+
+    def count_prompt_pass(self) -> None:
+        """The prompt pass: its last row gives the first token."""
+        self.bonus += 1
+
+    def count_round(self, drafted: int, accepted: int) -> None:
+        """One target pass over a draft of `drafted` tokens, of which the first `accepted` stood."""
+        self.target_passes += 1
+        self.drafted += drafted
+        self.accepted += accepted
+        self.rounds += 1
+        if accepted < drafted:
+            self.corrected += 1
+        else:
+            self.bonus += 1
+        missing = drafted - len(self.accepted_per_position)
+        self.accepted_per_position.extend([0] * max(0, missing))
+        for position in range(accepted):
+            self.accepted_per_position[position] += 1
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        return _ratio(self.accepted, self.drafted)
+
+    @property
+    def tokens_per_pass(self) -> float | None:
+        return _ratio(self.completion_tokens - 1, self.target_passes)
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """After the first token, which belongs to the prompt pass."""
+        return _ratio(self.completion_tokens - 1, self.decode_s)
+
+    @property
+    def overhead_s(self) -> float:
+        """Everything that is not llama.cpp: sampling, the rule, text."""
+        return self.decode_s - self.draft_s - self.verify_s
+
+    @property
+    def speedup(self) -> float | None:
+        if self.tokens_per_s is None or self.plain_tokens_per_s is None:
+            return None
+        return _ratio(self.tokens_per_s, self.plain_tokens_per_s)
+
+    def snapshot(self) -> Statistics:
+        """A copy that another thread may read while this one goes on."""
+        return replace(self, accepted_per_position=list(self.accepted_per_position))
+
+    def timing(self) -> dict[str, Any]:
+        return {
+            "load_s": self.load_s,
+            "prompt_s": self.prompt_s,
+            "ttft_s": self.ttft_s,
+            "decode_s": self.decode_s,
+            "tokens_per_s": self.tokens_per_s,
+        }
+
+    def speculation(self) -> dict[str, Any]:
+        return {
+            "rounds": self.rounds,
+            "target_passes": self.target_passes,
+            "drafted": self.drafted,
+            "accepted": self.accepted,
+            "corrected": self.corrected,
+            "bonus": self.bonus,
+            "acceptance_rate": self.acceptance_rate,
+            "tokens_per_pass": self.tokens_per_pass,
+            "accepted_per_position": self.accepted_per_position,
+            "draft_s": self.draft_s,
+            "verify_s": self.verify_s,
+            "overhead_s": self.overhead_s,
+            "plain_tokens_per_s": self.plain_tokens_per_s,
+            "speedup": self.speedup,
+        }
+
+    def model_dump(self) -> dict[str, Any]:
+        """JSON with the names that other programs rely on."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "timing": self.timing(),
+            "speculation": self.speculation(),
+        }
+
+
+def _ratio(a: float, b: float) -> float | None:
+    return a / b if b else None

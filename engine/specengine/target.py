@@ -1,0 +1,72 @@
+"""The target: the model whose words the person reads."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from specengine.context import Context
+from specengine.draft import Draft, Verdict
+from specengine.rules import AcceptanceRule
+from specengine.sampling import Transforms
+from specengine.sequence import Tokens
+from specengine.vocab import Vocab
+
+
+class Target(Protocol):
+    """Verifies drafts. Local or remote, it answers with what the target model says."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+
+    @property
+    def n_ctx(self) -> int: ...
+
+    @property
+    def max_draft(self) -> int:
+        """Draft tokens that one pass can verify."""
+        ...
+
+    @property
+    def verify_s(self) -> float:
+        """Seconds spent inside the model so far."""
+        ...
+
+    def verify(self, prefix: Tokens, draft: Draft) -> Verdict:
+        """Evaluate `draft` after `prefix` in one pass; tell what stands and what comes next."""
+        ...
+
+
+class LocalTarget:
+    """A target in this process: one pass over the draft gives p at every position."""
+
+    def __init__(
+        self, vocab: Vocab, context: Context, transforms: Transforms, rule: AcceptanceRule
+    ) -> None:
+        self.vocab = vocab
+        self.context = context
+        self._transforms = transforms
+        self._rule = rule
+
+    @property
+    def n_ctx(self) -> int:
+        return self.context.n_ctx
+
+    @property
+    def max_draft(self) -> int:
+        return self.context.max_rows - 1
+
+    @property
+    def verify_s(self) -> float:
+        return self.context.decode_s
+
+    def verify(self, prefix: Tokens, draft: Draft) -> Verdict:
+        n = len(prefix)
+        tokens = np.concatenate((prefix, np.array(draft.tokens, dtype=np.int32)))
+        rows = self.context.logits(tokens, last=len(draft) + 1)
+        # Penalties and grammar see the draft tokens before a position as if they stood: they do,
+        # whenever that position is looked at.
+        return self._rule.verify(
+            draft, lambda i: self._transforms.distribution(rows[i], tokens[: n + i]), position=n
+        )
