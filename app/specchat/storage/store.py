@@ -1,0 +1,334 @@
+"""The chat store: chats, and the tree of messages of each."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from specchat.errors import SpecchatError
+from specchat.storage import search
+from specchat.storage.database import Database
+from specchat.storage.liveness import is_running, process_mark
+from specchat.storage.records import Chat, ChatSummary, Message, Role, SearchHit, Status
+
+_TITLE_LENGTH = 60
+
+_SUMMARIES = """
+    SELECT id, title, profile, created_at, updated_at,
+           (SELECT count(*) FROM messages WHERE chat_id = chats.id) AS message_count
+    FROM chats ORDER BY updated_at DESC, id DESC LIMIT ?
+"""
+
+_BRANCH = """
+    WITH RECURSIVE branch (id, depth) AS (
+        SELECT head_id, 0 FROM chats WHERE id = ? AND head_id IS NOT NULL
+        UNION ALL
+        SELECT parent_id, depth + 1 FROM messages JOIN branch USING (id)
+        WHERE parent_id IS NOT NULL
+    )
+    SELECT messages.* FROM branch JOIN messages USING (id) ORDER BY depth DESC
+"""
+
+# || makes text of two blobs without looking at their bytes; the cast undoes that.
+_APPEND = "UPDATE messages SET text = text || ?, tokens = CAST(tokens || ? AS BLOB) WHERE id = ?"
+
+
+class ChatStore:
+    """Chats in one SQLite file that several threads and several programs may use at once.
+
+    Every call is one short transaction, committed when it returns. Every method raises
+    SpecchatError, one line, where the file cannot be used or the chat or message is gone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens the store; answers whose writer has died are `interrupted` from now on."""
+        self._database = Database(path)
+        self._writer = process_mark()
+        self._mark_interrupted()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def chats(self, limit: int = 200) -> list[ChatSummary]:
+        """The chats, those changed last first."""
+        with self._database.reading() as db:
+            return [_summary(row) for row in db.execute(_SUMMARIES, (limit,))]
+
+    def chat(self, chat_id: int) -> Chat:
+        with self._database.reading() as db:
+            return _chat(_chat_row(db, chat_id))
+
+    def create_chat(self, profile: str, title: str = "") -> Chat:
+        """A chat without messages; an empty title becomes the start of the first question."""
+        now = time.time()
+        with self._database.writing() as db:
+            chat_id = _insert(
+                db,
+                "chats",
+                title=storable(title),
+                profile=storable(profile),
+                created_at=now,
+                updated_at=now,
+            )
+            return _chat(_chat_row(db, chat_id))
+
+    def rename_chat(self, chat_id: int, title: str) -> None:
+        with self._database.writing() as db:
+            _chat_row(db, chat_id)
+            db.execute("UPDATE chats SET title = ? WHERE id = ?", (storable(title), chat_id))
+
+    def delete_chat(self, chat_id: int) -> None:
+        with self._database.writing() as db:
+            _chat_row(db, chat_id)
+            db.execute("DELETE FROM chats WHERE id = ?", (chat_id,))
+
+    def set_head(self, chat_id: int, message_id: int | None) -> None:
+        """Makes the branch that ends at `message_id` the current one; None: before any message."""
+        with self._database.writing() as db:
+            _chat_row(db, chat_id)
+            if message_id is not None:
+                _message_row(db, chat_id, message_id)
+            db.execute("UPDATE chats SET head_id = ? WHERE id = ?", (message_id, chat_id))
+
+    def messages(self, chat_id: int) -> list[Message]:
+        """The current branch, oldest first."""
+        with self._database.reading() as db:
+            _chat_row(db, chat_id)
+            return [_message(row) for row in db.execute(_BRANCH, (chat_id,))]
+
+    def tree(self, chat_id: int) -> list[Message]:
+        """Every message of every branch, in the order in which they were added."""
+        with self._database.reading() as db:
+            _chat_row(db, chat_id)
+            rows = db.execute("SELECT * FROM messages WHERE chat_id = ? ORDER BY id", (chat_id,))
+            return [_message(row) for row in rows]
+
+    def add_message(
+        self,
+        chat_id: int,
+        role: Role,
+        text: str,
+        *,
+        parent_id: int | None = None,
+        status: Status = "done",
+        model: str | None = None,
+    ) -> Message:
+        """Adds a message after `parent_id` (None: after the head) and makes it the head."""
+        now = time.time()
+        text = storable(text)
+        with self._database.writing() as db:
+            chat = _chat_row(db, chat_id)
+            if parent_id is None:
+                parent_id = chat["head_id"]
+            else:
+                _message_row(db, chat_id, parent_id)
+            message_id = _insert(
+                db,
+                "messages",
+                chat_id=chat_id,
+                parent_id=parent_id,
+                role=role,
+                text=text,
+                tokens=b"",
+                status=status,
+                writer=self._writer if status == "streaming" else None,
+                model=model and storable(model),
+                created_at=now,
+            )
+            if status != "streaming":
+                search.index_message(db, message_id, text)
+            title = chat["title"] or (_title_of(text) if role == "user" else "")
+            db.execute(
+                "UPDATE chats SET head_id = ?, title = ?, updated_at = ? WHERE id = ?",
+                (message_id, title, now, chat_id),
+            )
+            return _message(_message_row(db, chat_id, message_id))
+
+    def append_to_message(self, message_id: int, text: str, tokens: Sequence[int]) -> None:
+        """Adds what has streamed in since the last call."""
+        with self._database.writing() as db:
+            cursor = db.execute(_APPEND, (storable(text), _pack(tokens), message_id))
+            _require_changed(cursor, message_id)
+
+    def finish_message(
+        self,
+        message_id: int,
+        *,
+        text: str,
+        tokens: Sequence[int],
+        status: Status,
+        stats: dict[str, Any] | None,
+    ) -> None:
+        """Replaces what has streamed in by the answer as it ended."""
+        text = storable(text)
+        with self._database.writing() as db:
+            cursor = db.execute(
+                "UPDATE messages SET text = ?, tokens = ?, status = ?, stats = ?, writer = NULL"
+                " WHERE id = ?",
+                (text, _pack(tokens), status, stats and json.dumps(stats), message_id),
+            )
+            _require_changed(cursor, message_id)
+            search.index_message(db, message_id, text)
+            db.execute(
+                "UPDATE chats SET updated_at = ?"
+                " WHERE id = (SELECT chat_id FROM messages WHERE id = ?)",
+                (time.time(), message_id),
+            )
+
+    def search(self, query: str, limit: int = 50) -> list[SearchHit]:
+        """Finished messages, best first, or else chats' titles that hold every word of `query`.
+
+        Case and diacritics do not count, and words may be beginnings: "duon" finds "Đường".
+        """
+        with self._database.reading() as db:
+            return search.find(db, storable(query), limit)
+
+    def add_chat(self, chat: Chat, messages: Sequence[Message]) -> int:
+        """Adds a copy of a chat with its whole tree, parents before children; returns its new id.
+
+        The records' own ids only say how they hang together.
+        """
+        with self._database.writing() as db:
+            chat_id = _insert(
+                db,
+                "chats",
+                title=storable(chat.title),
+                profile=storable(chat.profile),
+                created_at=chat.created_at.timestamp(),
+                updated_at=chat.updated_at.timestamp(),
+            )
+            new_ids: dict[int | None, int | None] = {None: None}
+            for message in messages:
+                text = storable(message.text)
+                new_ids[message.id] = message_id = _insert(
+                    db,
+                    "messages",
+                    chat_id=chat_id,
+                    parent_id=new_ids[message.parent_id],
+                    role=message.role,
+                    text=text,
+                    tokens=_pack(message.tokens),
+                    status="interrupted" if message.status == "streaming" else message.status,
+                    stats=message.stats and json.dumps(message.stats),
+                    model=message.model and storable(message.model),
+                    created_at=message.created_at.timestamp(),
+                )
+                search.index_message(db, message_id, text)
+            db.execute(
+                "UPDATE chats SET head_id = ? WHERE id = ?", (new_ids[chat.head_id], chat_id)
+            )
+            return chat_id
+
+    def _mark_interrupted(self) -> None:
+        with self._database.reading() as db:
+            writers = db.execute("SELECT writer FROM messages WHERE status = 'streaming'")
+            dead = {writer for (writer,) in writers if not is_running(writer or "")}
+        if not dead:
+            return
+        with self._database.writing() as db:
+            rows = db.execute("SELECT id, writer, text FROM messages WHERE status = 'streaming'")
+            for message_id, writer, text in rows.fetchall():
+                if writer in dead:
+                    db.execute(
+                        "UPDATE messages SET status = 'interrupted', writer = NULL WHERE id = ?",
+                        (message_id,),
+                    )
+                    search.index_message(db, message_id, text)
+
+
+def storable(text: str) -> str:
+    """`text` with lone surrogates, which no UTF-8 file can hold, as U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _insert(db: sqlite3.Connection, table: str, **values: object) -> int:
+    columns = ", ".join(values)
+    places = ", ".join(f":{column}" for column in values)
+    cursor = db.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", values)  # noqa: S608
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
+
+
+def _chat_row(db: sqlite3.Connection, chat_id: int) -> sqlite3.Row:
+    row: sqlite3.Row | None = db.execute("SELECT * FROM chats WHERE id = ?", (chat_id,)).fetchone()
+    if row is None:
+        raise SpecchatError(f"there is no chat {chat_id}: `specchat sessions list` shows the chats")
+    return row
+
+
+def _message_row(db: sqlite3.Connection, chat_id: int, message_id: int) -> sqlite3.Row:
+    query = "SELECT * FROM messages WHERE chat_id = ? AND id = ?"
+    row: sqlite3.Row | None = db.execute(query, (chat_id, message_id)).fetchone()
+    if row is None:
+        raise SpecchatError(f"there is no message {message_id} in chat {chat_id}")
+    return row
+
+
+def _require_changed(cursor: sqlite3.Cursor, message_id: int) -> None:
+    if cursor.rowcount == 0:
+        raise SpecchatError(f"message {message_id} is gone: its chat was deleted meanwhile")
+
+
+def _title_of(question: str) -> str:
+    line = " ".join(question.split())
+    return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def _pack(tokens: Sequence[int]) -> bytes:
+    """Token ids as little-endian 32-bit integers."""
+    return struct.pack(f"<{len(tokens)}I", *tokens)
+
+
+def _unpack(blob: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(blob) // 4}I", blob)
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _chat(row: sqlite3.Row) -> Chat:
+    return Chat(
+        id=row["id"],
+        title=row["title"],
+        profile=row["profile"],
+        created_at=_time(row["created_at"]),
+        updated_at=_time(row["updated_at"]),
+        head_id=row["head_id"],
+    )
+
+
+def _summary(row: sqlite3.Row) -> ChatSummary:
+    return ChatSummary(
+        id=row["id"],
+        title=row["title"],
+        profile=row["profile"],
+        created_at=_time(row["created_at"]),
+        updated_at=_time(row["updated_at"]),
+        message_count=row["message_count"],
+    )
+
+
+def _message(row: sqlite3.Row) -> Message:
+    return Message(
+        id=row["id"],
+        chat_id=row["chat_id"],
+        parent_id=row["parent_id"],
+        role=row["role"],
+        text=row["text"],
+        tokens=_unpack(row["tokens"]),
+        status=row["status"],
+        stats=json.loads(row["stats"]) if row["stats"] else None,
+        model=row["model"],
+        created_at=_time(row["created_at"]),
+    )
