@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,29 +16,50 @@ class Distribution:
     `ids` is int32 of shape (n,), ascending and distinct; `probs` is float64 of shape (n,),
     summing to 1. Ids that are not listed have probability 0. An untruncated distribution lists
     every id of the vocabulary.
+
+    Nothing here rounds: with `probs` an object array of `fractions.Fraction` every method is exact,
+    which is how the acceptance rules are proven.
     """
 
     ids: NDArray[np.int32]
     probs: NDArray[np.float64]
 
     @classmethod
-    def point(cls, token: int) -> Distribution:
+    def point(cls, token: int, dtype: DTypeLike = np.float64) -> Distribution:
         """All mass on one token: what a deterministic draft was drawn from."""
-        return cls(np.array([token], dtype=np.int32), np.ones(1))
+        return cls(np.array([token], dtype=np.int32), np.ones(1, dtype=dtype))
 
     def prob(self, token: int) -> float:
-        """Probability of `token`, 0.0 where it is not listed."""
+        """Probability of `token`, 0 where it is not listed."""
         i = int(self.ids.searchsorted(token))
         if i < len(self.ids) and self.ids[i] == token:
-            return float(self.probs[i])
-        return 0.0
+            return self.probs.item(i)
+        return 0
+
+    def probs_of(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Probabilities of ascending, distinct `ids`, shape (len(ids),), 0 where not listed."""
+        if ids is self.ids or np.array_equal(ids, self.ids):
+            return self.probs
+        found = np.zeros(len(ids), dtype=self.probs.dtype)
+        if len(self.ids) < len(ids):  # search the shorter list in the longer one
+            at = np.minimum(ids.searchsorted(self.ids), len(ids) - 1)
+            listed = ids[at] == self.ids
+            found[at[listed]] = self.probs[listed]
+        else:
+            at = np.minimum(self.ids.searchsorted(ids), len(self.ids) - 1)
+            listed = self.ids[at] == ids
+            found[listed] = self.probs[at[listed]]
+        return found
 
     def argmax(self) -> int:
         """The most probable token; the lowest id among equals."""
         return int(self.ids[self.probs.argmax()])
 
-    def sample(self, u: float) -> int:
-        """The token at `u` in [0, 1) of the cumulative distribution (inverse transform)."""
+    def sample(self, u: Any) -> int:
+        """The token at `u` in [0, 1) of the cumulative distribution (inverse transform).
+
+        `probs` need not be normalised: `u` is scaled by their sum.
+        """
         cumulative = self.probs.cumsum()
         i = int(cumulative.searchsorted(u * cumulative[-1], side="right"))
         return int(self.ids[min(i, len(self.ids) - 1)])

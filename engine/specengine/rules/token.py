@@ -1,0 +1,41 @@
+"""Token-level verification: modified rejection sampling (Leviathan et al. 2022, Chen et al. 2023).
+
+A draft token x drawn from q stands with probability min(1, p(x) / q(x)); the first that does not is
+replaced by a draw from the normalised (p - q)+. Every emitted token is then distributed as p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from specengine.distribution import Distribution
+from specengine.draft import Draft, Verdict
+from specengine.rules.residual import residual, sample_residual
+from specengine.sampling.params import SamplingParams
+
+
+def verify_token(
+    draft: Draft, p: Callable[[int], Distribution], uniform: Callable[[], float]
+) -> Verdict:
+    """Verify one token after the other; `uniform` yields independent draws from [0, 1)."""
+    for i, token in enumerate(draft.tokens):
+        target = p(i)
+        q = draft.q[i] or Distribution.point(token, target.probs.dtype)
+        if not uniform() * q.prob(token) < target.prob(token):
+            return Verdict(i, sample_residual(residual(target, q), target, uniform()))
+    return Verdict(len(draft), p(len(draft)).sample(uniform()))
+
+
+class TokenRule:
+    name = "token"
+
+    def __init__(self, params: SamplingParams) -> None:
+        self._uniform = np.random.default_rng(params.seed).random
+
+    def draw(self, q: Distribution, position: int) -> int:
+        return q.sample(self._uniform())
+
+    def verify(self, draft: Draft, p: Callable[[int], Distribution], position: int) -> Verdict:
+        return verify_token(draft, p, self._uniform)

@@ -1,0 +1,108 @@
+"""Logits to a `Distribution`: the same transforms for the target's p and a drafter's q.
+
+The order is that of llama.cpp's default sampler chain (common/sampling.cpp): logit bias,
+penalties, grammar, top-k, typical-p, top-p, min-p, temperature. The result is a pure function of the
+logits and of the tokens before them, so rejected draft tokens leave no trace.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specengine.distribution import Distribution
+from specengine.errors import SamplingError
+from specengine.sampling.params import SamplingParams
+from specengine.sampling.penalties import penalise
+from specengine.sampling.truncation import min_p, softmax, top_k, top_p, typical_p
+
+if TYPE_CHECKING:
+    from specengine.grammar import Grammar
+
+
+class Transforms:
+    """The chain that `params` describe, with an optional grammar that the answer has to follow."""
+
+    def __init__(self, params: SamplingParams, grammar: Grammar | None = None) -> None:
+        self._params = params
+        self._grammar = grammar
+        self._bias_ids = np.array(list(params.logit_bias), dtype=np.int32)
+        self._bias = np.array(list(params.logit_bias.values()), dtype=np.float32)
+        self._penalising = params.repeat_last_n > 0 and (
+            params.repeat_penalty != 1
+            or params.frequency_penalty != 0
+            or params.presence_penalty != 0
+        )
+
+    def distribution(self, logits: NDArray[np.float32], history: NDArray[np.int32]) -> Distribution:
+        """The distribution of the token after `history`.
+
+        `logits` (n_vocab,) is never changed. `history` holds all tokens before: prompt, committed
+        and earlier draft tokens. Raises SamplingError where nothing can be drawn.
+        """
+        params = self._params
+        row = self._adjusted(logits, history)
+        best = int(row.argmax())
+        if not np.isfinite(row[best]):  # argmax stops at a NaN; a maximum of -inf masks everything
+            raise SamplingError(_why_not_finite(row, best))
+        if params.temperature == 0 and params.typical_p == 1:
+            # No other truncation can drop the most probable token.
+            return Distribution.point(self._grammar.best(row, history) if self._grammar else best)
+        if self._grammar:
+            ids = self._grammar.top(row, params.top_k, history)
+        elif params.top_k:
+            ids = top_k(row, params.top_k).astype(np.int32)
+        else:
+            ids = _all_ids(len(row))
+        return self._truncated(ids, row if len(ids) == len(row) else row[ids])
+
+    def _adjusted(
+        self, logits: NDArray[np.float32], history: NDArray[np.int32]
+    ) -> NDArray[np.float32]:
+        """The row after logit bias and penalties; a copy where they change anything."""
+        if not (len(self._bias_ids) or self._penalising):
+            return logits
+        row = logits.copy()
+        if len(self._bias_ids):
+            if self._bias_ids.max() >= len(row):
+                raise SamplingError(
+                    f"logit_bias names token {self._bias_ids.max()}, but the vocabulary ends at "
+                    f"{len(row) - 1}"
+                )
+            row[self._bias_ids] += self._bias
+        if self._penalising:
+            penalise(row, history, self._params)
+        return row
+
+    def _truncated(self, ids: NDArray[np.int32], row: NDArray[np.float32]) -> Distribution:
+        params = self._params
+        logits = row.astype(np.float64)
+        for truncate, p, off in (
+            (typical_p, params.typical_p, 1),
+            (top_p, params.top_p, 1),
+            (min_p, params.min_p, 0),
+        ):
+            if p != off:
+                kept = truncate(logits, p)
+                ids, logits = ids[kept], logits[kept]
+        if params.temperature == 0:
+            return Distribution.point(int(ids[logits.argmax()]))
+        logits /= params.temperature
+        return Distribution(ids, softmax(logits))
+
+
+@lru_cache(maxsize=4)
+def _all_ids(n_vocab: int) -> NDArray[np.int32]:
+    """One shared array, so that two untruncated distributions are seen to list the same ids."""
+    ids = np.arange(n_vocab, dtype=np.int32)
+    ids.flags.writeable = False
+    return ids
+
+
+def _why_not_finite(row: NDArray[np.float32], best: int) -> str:
+    if np.isneginf(row[best]):
+        return "every token is masked: the logit bias leaves nothing to draw"
+    return f"the logit of token {best} is {row[best]}: the model file or its computation is broken"

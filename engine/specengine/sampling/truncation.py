@@ -1,0 +1,76 @@
+"""Which tokens may be drawn at all: top-k, typical-p, top-p and min-p.
+
+Every function takes logits of shape (n,) and returns the indices to keep, ascending. Among equals
+the lower index is kept, so that the result is a function of the logits alone. The meanings are
+those of llama.cpp's samplers (src/llama-sampler.cpp).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.intp]
+Logits = NDArray[np.floating[Any]]
+
+_BLOCKS = 64
+
+
+def softmax(logits: Logits) -> NDArray[np.float64]:
+    """Probabilities in float64; needs at least one finite logit and none above infinity."""
+    probs = logits.astype(np.float64)
+    probs -= probs.max()
+    np.exp(probs, out=probs)
+    probs /= probs.sum()
+    return probs
+
+
+def top_k(logits: Logits, k: int) -> Indices:
+    """The k largest logits."""
+    n = len(logits)
+    if k >= n:
+        return np.arange(n)
+    # The k-th largest of some maxima is a bound that at least k logits reach, and finding it in
+    # few maxima is several times cheaper than partitioning a whole vocabulary.
+    width = n // _BLOCKS
+    bound = -np.inf
+    if width >= k:
+        maxima = logits[: width * _BLOCKS].reshape(_BLOCKS, width).max(axis=0)
+        bound = np.partition(maxima, width - k)[width - k]
+    kept = np.flatnonzero(logits >= bound)
+    values = logits[kept]
+    smallest = np.partition(values, len(values) - k)[len(values) - k]
+    kept = kept[values >= smallest]
+    surplus = len(kept) - k
+    if surplus:
+        ties = np.flatnonzero(logits[kept] == smallest)
+        kept = np.delete(kept, ties[-surplus:])
+    return kept
+
+
+def typical_p(logits: Logits, p: float) -> Indices:
+    """Locally typical tokens (Meister et al. 2022): those whose surprise is nearest the entropy."""
+    probs = softmax(logits)
+    surprise = -np.log(np.maximum(probs, np.finfo(np.float64).tiny))
+    entropy = float(probs @ surprise)
+    order = np.abs(surprise - entropy).argsort(kind="stable")
+    count = int(probs[order].cumsum().searchsorted(p, side="right")) + 1
+    return np.sort(order[:count])
+
+
+def top_p(logits: Logits, p: float) -> Indices:
+    """The nucleus (Holtzman et al. 2020): the fewest most probable tokens whose mass reaches p."""
+    probs = softmax(logits)
+    # Tokens below (1 - p) / n hold less than 1 - p together: the nucleus is among the others, and
+    # only those need sorting. Half of it leaves room for rounding.
+    likely = np.flatnonzero(probs >= (1 - p) / (2 * len(probs)))
+    order = likely[(-probs[likely]).argsort(kind="stable")]
+    count = int(probs[order].cumsum().searchsorted(p, side="left")) + 1
+    return np.sort(order[:count])
+
+
+def min_p(logits: Logits, p: float) -> Indices:
+    """Tokens at least p times as probable as the best one."""
+    return np.flatnonzero(logits >= logits.max() + np.log(p))
