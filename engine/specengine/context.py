@@ -38,7 +38,7 @@ class KVCache(Protocol):
     def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
         """Evaluate `tokens` at positions `pos`…, return the logits of `tokens[rows]`.
 
-        The result has shape (n_rows, n_vocab) and is a view, valid until the next call.
+        `rows` has a start and a stop and may be empty. The result has shape (n_rows, n_vocab) and is a view, valid until the next call.
         Raises CancelledError where the pass was aborted, BackendError where it failed; then
         `length()` tells what is left in the cache.
         """
@@ -114,8 +114,7 @@ class Context:
         first_row = len(wanted) - last
         result: Logits | None = None
         for chunk_start, chunk_end in _chunks(start, first_row, len(wanted), self._cache.n_batch):
-            rows = max(chunk_start, first_row)
-            result = self._evaluate(wanted, chunk_start, chunk_end, rows)
+            result = self._evaluate(wanted, chunk_start, chunk_end, first_row)
             if on_progress is not None:
                 on_progress(chunk_end - start, len(wanted) - start)
         assert result is not None
@@ -153,7 +152,7 @@ class Context:
         chunk = tokens[start:end]
         padding = max(0, self.min_width - len(chunk))
         padded = np.append(chunk, np.repeat(chunk[-1:], padding)) if padding else chunk
-        rows = slice(first_row - start, end - start)
+        rows = slice(min(max(first_row, start), end) - start, end - start)
         try:
             result = self._cache.decode(padded, start, rows)
         except BaseException:

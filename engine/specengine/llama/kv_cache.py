@@ -73,18 +73,20 @@ class LlamaKVCache:
         self._batch.fill(tokens, pos, rows)
         started = time.perf_counter()
         status = self._llama.llama_decode(self.handle, self._batch.struct)
-        # Waits for the pass where a device runs it asynchronously.
-        data = self._llama.llama_get_logits(self.handle) if status == 0 else None
+        self._llama.llama_synchronize(self.handle)
         self.decode_s += time.perf_counter() - started
         self.passes += 1
         if status == _ABORTED:
             raise CancelledError("cancelled")
-        if not data:
+        if status != 0:
             raise BackendError(
                 f"llama.cpp could not evaluate {len(tokens)} tokens at position {pos} "
                 f"(code {status}): {library.last_error()}"
             )
         n_rows = rows.stop - rows.start
+        if n_rows == 0:
+            return np.empty((0, self.n_vocab), dtype=np.float32)
+        data = self._llama.llama_get_logits(self.handle)
         address = ctypes.cast(data, ctypes.POINTER(ctypes.c_float * (n_rows * self.n_vocab)))
         return np.frombuffer(address.contents, dtype=np.float32).reshape(n_rows, self.n_vocab)
 

@@ -1,0 +1,200 @@
+"""A target and its drafter, loaded: the engine's front door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from specengine.cancel import AbortFlag
+from specengine.context import Context
+from specengine.controller import DraftLengthController, FixedDraftLength
+from specengine.drafters import Drafter
+from specengine.drafters.lookup import LookupDrafter
+from specengine.drafters.model import ModelDrafter
+from specengine.drafters.none import NoDrafter
+from specengine.events import Chunk, Finished
+from specengine.generate import generate
+from specengine.llama import library
+from specengine.llama.kv_cache import LlamaKVCache
+from specengine.llama.model import LlamaModel
+from specengine.llama.threads import default_threads
+from specengine.llama.vocab import LlamaVocab
+from specengine.rules import AcceptanceRule, make_rule
+from specengine.sampling import SamplingParams, Transforms
+from specengine.target import LocalTarget
+
+DEFAULT_DRAFT_LENGTH = 4
+MAX_DRAFT = 16
+
+# With flash attention off, every pass of two rows or more gives the same bits for a row, whatever
+# its width; a one-row pass runs other kernels. See docs/exactness.md.
+_REPRODUCIBLE_WIDTH = 2
+
+DraftMethod = Literal["none", "lookup", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How models are loaded; None leaves the choice to the engine."""
+
+    n_ctx: int = 4096
+    n_threads: int | None = None
+    use_extra_bufts: bool = True
+
+
+class LoadedModel:
+    """A model with one context: weights, vocabulary, cache."""
+
+    def __init__(
+        self,
+        path: Path,
+        options: LoadOptions,
+        abort: AbortFlag,
+        max_rows: int,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> None:
+        offload = bool(library.load().llama_supports_gpu_offload())
+        self.model = LlamaModel(
+            path,
+            use_extra_bufts=options.use_extra_bufts,
+            n_gpu_layers=-1 if offload else 0,
+            abort=abort,
+            on_progress=on_progress,
+        )
+        try:
+            self._cache = LlamaKVCache(
+                self.model,
+                n_ctx=min(options.n_ctx, self.model.n_ctx_train),
+                n_threads=options.n_threads or default_threads(),
+                abort=abort,
+                max_rows=max_rows,
+                # On CPUs flash attention costs dearly in narrow passes and flips near-ties.
+                flash_attention=offload,
+            )
+        except BaseException:
+            self.model.close()
+            raise
+        self.vocab = self.model.vocab
+        self.context = Context(self._cache)
+
+    def close(self) -> None:
+        self._cache.close()
+        self.model.close()
+
+
+class Pair:
+    """A target model and, where there is one, its draft model, in the thread that made them.
+
+    Close it in that thread. `abort` stops whatever runs, loading included, from any thread.
+    """
+
+    def __init__(
+        self,
+        target: Path,
+        draft: Path | None = None,
+        *,
+        method: DraftMethod = "lookup",
+        n_shared: int | None = None,
+        options: LoadOptions | None = None,
+        abort: AbortFlag | None = None,
+        on_progress: Callable[[str, float], None] | None = None,
+    ) -> None:
+        """Load the models. `n_shared`: ids below it exist in both vocabularies (all, if None).
+
+        `on_progress(file name, fraction)`. Raises ModelFileError, BackendError, CancelledError.
+        """
+        options = options or LoadOptions()
+        self.abort = abort or AbortFlag()
+        self.method = method
+        self._draft: LoadedModel | None = None
+        self._lookup = LookupDrafter()
+
+        def load(path: Path, max_rows: int) -> LoadedModel:
+            def report(fraction: float) -> None:
+                if on_progress is not None:
+                    on_progress(path.name, fraction)
+
+            return LoadedModel(path, options, self.abort, max_rows, report)
+
+        self._target = load(target, MAX_DRAFT + 1)
+        if draft is not None:
+            try:
+                self._draft = load(draft, 1)
+            except BaseException:
+                self._target.close()
+                raise
+            smaller = min(self._target.vocab.size, self._draft.vocab.size)
+            self._n_shared = smaller if n_shared is None else n_shared
+
+    @property
+    def vocab(self) -> LlamaVocab:
+        return self._target.vocab
+
+    @property
+    def n_ctx(self) -> int:
+        return self._target.context.n_ctx
+
+    @property
+    def chat_template(self) -> str | None:
+        return self._target.model.chat_template
+
+    def answer(
+        self,
+        prompt: Sequence[int],
+        sampling: SamplingParams,
+        *,
+        rule: str | None = None,
+        drafting: bool = True,
+        draft_max: int = MAX_DRAFT,
+        draft_length: int | None = None,
+        max_tokens: int | None = None,
+        stop: Sequence[str] = (),
+        reproducible: bool = False,
+    ) -> Iterator[Chunk | Finished]:
+        """Answer the token ids `prompt`; see `generate` for what is yielded and raised."""
+        self._set_width(_REPRODUCIBLE_WIDTH if reproducible else 1)
+        acceptance = make_rule(rule, sampling)
+        transforms = Transforms(sampling)
+        target = LocalTarget(self._target.vocab, self._target.context, transforms, acceptance)
+        drafter = self._drafter(sampling, acceptance) if drafting else NoDrafter()
+        controller: DraftLengthController = FixedDraftLength(
+            min(DEFAULT_DRAFT_LENGTH if draft_length is None else draft_length, draft_max)
+        )
+        return generate(
+            target,
+            drafter,
+            controller,
+            prompt,
+            max_tokens=max_tokens,
+            stop=stop,
+            abort=self.abort,
+        )
+
+    def close(self) -> None:
+        if self._draft is not None:
+            self._draft.close()
+        self._target.close()
+
+    def _drafter(self, sampling: SamplingParams, rule: AcceptanceRule) -> Drafter:
+        if self.method == "lookup":
+            return self._lookup
+        if self.method == "none" or self._draft is None:
+            return NoDrafter()
+        draft = self._draft
+        return ModelDrafter(
+            draft.model.path.name,
+            draft.vocab,
+            draft.context,
+            Transforms(sampling),
+            rule,
+            self._n_shared,
+        )
+
+    def _set_width(self, width: int) -> None:
+        context = self._target.context
+        if context.min_width != width:
+            # What narrower passes left in the cache may differ in its last bits.
+            context.forget()
+            context.min_width = width

@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.fakes import BrokenPass, FakeKVCache, markov
+
+from specengine.context import Context
+from specengine.errors import BackendError, ContextFullError
+
+V = 5
+MODEL = markov(V, seed=1)
+
+
+def fresh_rows(tokens: list[int], last: int) -> np.ndarray:
+    return np.stack([MODEL(tokens[: len(tokens) - last + 1 + i]) for i in range(last)])
+
+
+def test_rows_are_those_of_the_last_tokens() -> None:
+    context = Context(FakeKVCache(MODEL, V))
+    tokens = [0, 1, 2, 3, 4, 0]
+    assert np.array_equal(context.logits(tokens, last=3), fresh_rows(tokens, 3))
+
+
+def test_only_the_changed_tail_is_evaluated() -> None:
+    cache = FakeKVCache(MODEL, V)
+    context = Context(cache)
+    context.logits([0, 1, 2, 3, 4])
+    context.logits([0, 1, 2, 4, 4, 4])
+    assert cache.widths == [5, 3]
+    assert context.tokens.tolist() == [0, 1, 2, 4, 4, 4]
+
+
+def test_asking_the_same_sequence_again_evaluates_just_the_rows() -> None:
+    cache = FakeKVCache(MODEL, V)
+    context = Context(cache)
+    context.logits([0, 1, 2, 3])
+    rows = context.logits([0, 1, 2, 3], last=2)
+    assert cache.widths == [4, 2]
+    assert np.array_equal(rows, fresh_rows([0, 1, 2, 3], 2))
+
+
+def test_a_long_prompt_goes_in_chunks_and_reports_progress() -> None:
+    cache = FakeKVCache(MODEL, V, n_batch=8)
+    seen: list[tuple[int, int]] = []
+    tokens = [i % V for i in range(19)]
+    rows = Context(cache).logits(tokens, 4, on_progress=lambda done, n: seen.append((done, n)))
+    assert seen[-1] == (19, 19)
+    assert max(cache.widths) <= 8
+    assert np.array_equal(rows, fresh_rows(tokens, 4))
+
+
+@pytest.mark.parametrize(
+    ("n", "last"), [(n, last) for n in range(1, 30) for last in (1, 3, 8) if last <= n]
+)
+def test_every_length_and_row_count_around_the_batch_size(n: int, last: int) -> None:
+    tokens = [(i * 7) % V for i in range(n)]
+    rows = Context(FakeKVCache(MODEL, V, n_batch=8)).logits(tokens, last)
+    assert np.array_equal(rows, fresh_rows(tokens, last))
+
+
+def test_narrow_passes_are_padded_and_leave_no_trace() -> None:
+    cache = FakeKVCache(MODEL, V)
+    context = Context(cache, min_width=2)
+    rows = context.logits([0, 1, 2])
+    context.logits([0, 1, 2, 3])
+    assert cache.widths == [3, 2]
+    assert cache.held == [0, 1, 2, 3]
+    assert np.array_equal(rows, fresh_rows([0, 1, 2], 1))
+
+
+def test_padding_fits_even_when_the_context_is_full() -> None:
+    cache = FakeKVCache(MODEL, V, n_ctx=4)
+    context = Context(cache, min_width=2)
+    context.logits([0, 1, 2])
+    context.logits([0, 1, 2, 3])
+    assert cache.held == [0, 1, 2, 3]
+
+
+def test_a_text_longer_than_the_context_is_refused_with_both_sizes() -> None:
+    with pytest.raises(ContextFullError, match="9 tokens do not fit into a context of 8"):
+        Context(FakeKVCache(MODEL, V, n_ctx=8)).logits([0] * 9)
+
+
+@pytest.mark.parametrize("bad", [-1, V])
+def test_ids_outside_the_vocabulary_never_reach_a_decode(bad: int) -> None:
+    cache = FakeKVCache(MODEL, V)
+    with pytest.raises(BackendError, match=f"token id {bad} "):
+        Context(cache).logits([0, bad, 1])
+    assert cache.passes == 0
+
+
+def test_a_model_that_cannot_drop_a_suffix_is_evaluated_anew() -> None:
+    cache = FakeKVCache(MODEL, V, can_truncate=False)
+    context = Context(cache)
+    context.logits([0, 1, 2, 3])
+    rows = context.logits([0, 1, 4])
+    assert cache.widths == [4, 3]
+    assert np.array_equal(rows, fresh_rows([0, 1, 4], 1))
+
+
+def test_a_broken_pass_leaves_the_cache_as_it_says() -> None:
+    cache = FakeKVCache(MODEL, V)
+    context = Context(cache)
+    context.logits([0, 1])
+
+    def fail() -> None:
+        raise BrokenPass("half way")
+
+    cache.before_decode = fail
+    with pytest.raises(BrokenPass):
+        context.logits([0, 1, 2, 3, 4, 0])
+    assert context.tokens.tolist() == cache.held == [0, 1, 2, 3]
+    cache.before_decode = lambda: None
+    assert np.array_equal(context.logits([0, 1, 2, 3, 4, 0]), fresh_rows([0, 1, 2, 3, 4, 0], 1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(0, V - 1), min_size=1, max_size=24), st.booleans()),
+        min_size=1,
+        max_size=8,
+    ),
+    st.sampled_from([1, 2, 5]),
+    st.booleans(),
+)
+def test_any_history_of_sequences_and_failures_equals_a_fresh_run(
+    history: list[tuple[list[int], bool]], min_width: int, can_truncate: bool
+) -> None:
+    cache = FakeKVCache(MODEL, V, n_batch=8, can_truncate=can_truncate)
+    context = Context(cache, min_width=min_width)
+    for tokens, breaks in history:
+        if breaks:
+
+            def fail() -> None:
+                raise BrokenPass("broken")
+
+            cache.before_decode = fail
+            with pytest.raises(BrokenPass):
+                context.logits(tokens)
+            cache.before_decode = lambda: None
+        else:
+            last = min(2, len(tokens))
+            assert np.array_equal(context.logits(tokens, last), fresh_rows(tokens, last))
+        assert context.tokens.tolist() == cache.held
