@@ -1,0 +1,167 @@
+"""The tree of messages: branches, streaming, and text and ids that come back whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from specchat.errors import SpecchatError
+from specchat.storage import ChatStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ChatStore]:
+    store = ChatStore(tmp_path / "chats.db")
+    yield store
+    store.close()
+
+
+def texts(store: ChatStore, chat_id: int) -> list[str]:
+    return [message.text for message in store.messages(chat_id)]
+
+
+def test_messages_are_a_chain_from_the_first_to_the_head(store: ChatStore) -> None:
+    chat = store.create_chat("tiny")
+    question = store.add_message(chat.id, "user", "one")
+    answer = store.add_message(chat.id, "assistant", "two", model="smollm2")
+    assert [(m.id, m.parent_id, m.role, m.text) for m in store.messages(chat.id)] == [
+        (question.id, None, "user", "one"),
+        (answer.id, question.id, "assistant", "two"),
+    ]
+    assert store.messages(chat.id)[1] == answer
+    assert store.chat(chat.id).head_id == answer.id
+
+
+def test_regenerating_starts_a_branch_and_keeps_the_other(store: ChatStore) -> None:
+    chat = store.create_chat("tiny")
+    question = store.add_message(chat.id, "user", "question")
+    first = store.add_message(chat.id, "assistant", "first answer")
+    store.add_message(chat.id, "user", "thanks")
+    store.add_message(chat.id, "assistant", "second answer", parent_id=question.id)
+    assert texts(store, chat.id) == ["question", "second answer"]
+
+    store.set_head(chat.id, first.id)
+    assert texts(store, chat.id) == ["question", "first answer"]
+    assert [m.text for m in store.tree(chat.id)] == [
+        "question",
+        "first answer",
+        "thanks",
+        "second answer",
+    ]
+
+
+def test_without_a_head_the_next_message_is_another_root(store: ChatStore) -> None:
+    chat = store.create_chat("tiny")
+    store.add_message(chat.id, "user", "question")
+    store.set_head(chat.id, None)
+    edited = store.add_message(chat.id, "user", "better question")
+    assert edited.parent_id is None
+    assert texts(store, chat.id) == ["better question"]
+
+
+def test_a_parent_in_another_chat_is_refused(store: ChatStore) -> None:
+    elsewhere = store.add_message(store.create_chat("tiny").id, "user", "elsewhere")
+    chat = store.create_chat("tiny")
+    with pytest.raises(SpecchatError, match=f"no message {elsewhere.id} in chat {chat.id}"):
+        store.add_message(chat.id, "assistant", "answer", parent_id=elsewhere.id)
+
+
+def test_a_streamed_answer_grows_and_is_replaced_by_its_end(store: ChatStore) -> None:
+    chat = store.create_chat("tiny")
+    answer = store.add_message(chat.id, "assistant", "", status="streaming")
+    store.append_to_message(answer.id, "Hel", [0, 70_000])
+    store.append_to_message(answer.id, "lo", [256, 0])
+    [growing] = store.messages(chat.id)
+    assert (growing.text, growing.tokens, growing.status) == (
+        "Hello",
+        (0, 70_000, 256, 0),
+        "streaming",
+    )
+
+    stats = {"speculation": {"accepted": 3, "speedup": None}}
+    store.finish_message(answer.id, text="Hell", tokens=[0, 70_000], status="stopped", stats=stats)
+    [ended] = store.messages(chat.id)
+    assert (ended.text, ended.tokens, ended.status) == ("Hell", (0, 70_000), "stopped")
+    assert ended.stats == stats
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tiếng Việt",
+        "e\u0302\u0301 stays decomposed",
+        "👩‍👩‍👧 東京 ไทย العربية",
+        "NUL \0 inside",
+        "\x1b[31mred\x1b[0m\r\n\tx\u2028y",
+        "",
+    ],
+)
+def test_text_comes_back_as_it_went_in(store: ChatStore, text: str) -> None:
+    chat = store.create_chat("tiny", title="title")
+    message = store.add_message(chat.id, "assistant", "", status="streaming")
+    store.append_to_message(message.id, text, [])
+    store.append_to_message(message.id, text, [])
+    assert texts(store, chat.id) == [text + text]
+    store.finish_message(message.id, text=text, tokens=[], status="done", stats=None)
+    assert texts(store, chat.id) == [text]
+
+
+def test_lone_surrogates_become_replacement_characters(store: ChatStore) -> None:
+    chat = store.create_chat("tiny\udc80")
+    store.add_message(chat.id, "user", "bad \ud800 half, whole \ud83d\ude00", model="\udfff")
+    [message] = store.messages(chat.id)
+    assert (message.text, message.model) == ("bad \ufffd half, whole 😀", "\ufffd")
+    assert store.search("\ud800") == []
+
+
+def test_chats_come_newest_first_with_counts(store: ChatStore) -> None:
+    older, newer = store.create_chat("tiny", title="older"), store.create_chat("laptop")
+    assert [chat.id for chat in store.chats()] == [newer.id, older.id]
+    store.add_message(older.id, "user", "again")
+    assert [(c.id, c.title, c.profile, c.message_count) for c in store.chats()] == [
+        (older.id, "older", "tiny", 1),
+        (newer.id, "", "laptop", 0),
+    ]
+    assert [chat.id for chat in store.chats(limit=1)] == [older.id]
+
+
+def test_the_first_question_names_a_chat_until_it_is_renamed(store: ChatStore) -> None:
+    chat = store.create_chat("tiny")
+    store.add_message(chat.id, "system", "Be brief.")
+    store.add_message(chat.id, "user", "Why  is\nthe sky blue? " + "Tell me more. " * 10)
+    title = store.chat(chat.id).title
+    assert title.startswith("Why is the sky blue? Tell me")
+    assert len(title) <= 60
+    store.rename_chat(chat.id, "Sky")
+    store.add_message(chat.id, "user", "And the sea?")
+    assert store.chat(chat.id).title == "Sky"
+
+
+def test_a_deleted_chat_is_gone_from_everywhere(store: ChatStore) -> None:
+    chat = store.create_chat("tiny")
+    store.add_message(chat.id, "user", "zebra")
+    answer = store.add_message(chat.id, "assistant", "", status="streaming")
+    store.delete_chat(chat.id)
+    assert store.chats() == []
+    assert store.search("zebra") == []
+    for call in (
+        lambda: store.messages(chat.id),
+        lambda: store.append_to_message(answer.id, "late", [1]),
+        lambda: store.finish_message(answer.id, text="", tokens=[], status="done", stats=None),
+        lambda: store.rename_chat(chat.id, "x"),
+        lambda: store.delete_chat(chat.id),
+    ):
+        with pytest.raises(SpecchatError, match=r"no chat|is gone"):
+            call()
+
+
+def test_the_id_of_a_deleted_message_is_not_given_out_again(store: ChatStore) -> None:
+    chat = store.create_chat("tiny")
+    deleted = store.add_message(chat.id, "assistant", "", status="streaming")
+    store.delete_chat(chat.id)
+    fresh = store.create_chat("tiny")
+    message = store.add_message(fresh.id, "user", "mine")
+    assert fresh.id != chat.id
+    assert message.id != deleted.id
