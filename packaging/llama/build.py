@@ -1,0 +1,208 @@
+"""Builds the llama-cpp-python wheel for this machine, or finds the one that was built before.
+
+    python packaging/llama/build.py [--gpu cuda|vulkan|metal|rocm|sycl]
+
+prints the wheel's path; everything else goes to standard error. Only the standard library is
+needed. The wheel is kept outside the checkout under a key of all that it depends on, because
+pip's own cache ignores flags, compiler and CPU and would hand out a wheel that does not fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import compiler
+from compiler import Compiler, CompilerMissingError
+from progress import Progress, stage_of
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE / "source.txt"  # the pinned version and the hash of its source archive
+TRIM = HERE / "trim.cmake"
+AMX_HEADER = HERE / "amx_tile_config.h"
+
+GPU_DEFINES = {
+    "cuda": "GGML_CUDA",
+    "vulkan": "GGML_VULKAN",
+    "metal": "GGML_METAL",
+    "rocm": "GGML_HIP",
+    "sycl": "GGML_SYCL",
+}
+GPU_TOOLKITS = {
+    "cuda": "the CUDA toolkit (nvcc on PATH)",
+    "vulkan": "the Vulkan SDK (headers and glslc)",
+    "metal": "macOS with Xcode's command line tools",
+    "rocm": "ROCm's HIP SDK (hipcc on PATH)",
+    "sycl": "Intel's oneAPI (run its setvars script first)",
+}
+# SYCL code is compiled by Intel's own compilers.
+GPU_COMPILERS = {"sycl": ("icx", "icpx")}
+
+# A person's own settings for compilers and CMake: pip passes them on, so the key has them too.
+BUILD_VARIABLES = (
+    "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CMAKE_ARGS", "CMAKE_GENERATOR",
+    "CUDACXX", "CUDAFLAGS", "HIPCXX", "MACOSX_DEPLOYMENT_TARGET",
+)  # fmt: skip
+
+
+EXCERPT_LINES = 12
+
+
+class BuildError(Exception):
+    """The wheel could not be built; the message says why and what to do."""
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where built wheels are kept: SPECCHAT_WHEEL_CACHE, or the platform's cache folder."""
+    if own := environ.get("SPECCHAT_WHEEL_CACHE"):
+        return Path(own).expanduser().absolute()
+    if platform.system() == "Windows":
+        base = Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local")
+    elif platform.system() == "Darwin":
+        base = Path.home() / "Library/Caches"
+    else:
+        base = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "specchat" / "wheels"
+
+
+def cmake_defines(gpu: str, amx_header: bool) -> dict[str, str]:
+    """The settings of this build. Paths have forward slashes, which every platform takes."""
+    defines = {"CMAKE_PROJECT_llama_cpp_INCLUDE": TRIM.as_posix(), "LLAVA_BUILD": "OFF"}
+    if amx_header:
+        defines["SPECCHAT_AMX_HEADER"] = AMX_HEADER.as_posix()
+    if gpu:
+        defines[GPU_DEFINES[gpu]] = "ON"
+    return defines
+
+
+def wheel_key(compilers: Compiler, gpu: str, environ: Mapping[str, str]) -> str:
+    """A name for all that the wheel depends on. Where the checkout lies makes no difference, nor
+    which Python it is: the bindings are loaded through ctypes and the wheel is tagged py3-none.
+    """
+    defines = cmake_defines(gpu, compilers.needs_amx_header)
+    parts = {
+        "files": [file.read_text("utf-8") for file in (SOURCE, TRIM, AMX_HEADER)],
+        "defines": {name: Path(value).name for name, value in defines.items()},
+        "compilers": compilers.identity,
+        "environment": {name: environ.get(name, "") for name in BUILD_VARIABLES},
+        "platform": sysconfig.get_platform(),
+    }
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    version = SOURCE.read_text("utf-8").split()[0].partition("==")[2]
+    return f"{version}-{gpu or 'cpu'}-{digest[:16]}"
+
+
+def build_environment(compilers: Compiler, gpu: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for pip: ours first in CMAKE_ARGS, so that a person's own outrank them."""
+    defines = cmake_defines(gpu, compilers.needs_amx_header)
+    arguments = shlex.join(f"-D{name}={value}" for name, value in defines.items())
+    result = dict(environ)
+    result["CMAKE_ARGS"] = f"{arguments} {environ.get('CMAKE_ARGS', '')}".strip()
+    if compilers.cc and compilers.cxx:
+        result["CC"], result["CXX"] = compilers.cc, compilers.cxx
+    return result
+
+
+def pip_command(folder: Path) -> list[str]:
+    """pip, building the pinned source archive into `folder` without its flag-blind cache."""
+    return [
+        *(sys.executable, "-m", "pip", "wheel", "--verbose", "--no-input"),
+        *("--disable-pip-version-check", "--no-deps", "--no-cache-dir", "--require-hashes"),
+        *("--wheel-dir", str(folder), "--requirement", str(SOURCE)),
+    ]
+
+
+def run(command: list[str], environ: Mapping[str, str], log: Path, progress: Progress) -> bool:
+    """Run the build, its whole output to `log`; whether it succeeded."""
+    with (
+        log.open("w", encoding="utf-8") as whole,
+        subprocess.Popen(
+            command,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        ) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            whole.write(line)
+            if stage := stage_of(line):
+                progress.show(*stage)
+    progress.close()
+    return process.returncode == 0
+
+
+def failure(output: str, gpu: str, log: Path) -> BuildError:
+    """What to tell of a build that failed: the lines from the first error on, and what to do."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [i for i, line in enumerate(lines) if "error:" in line.lower() or "FAILED:" in line]
+    start = errors[0] if errors else max(0, len(lines) - EXCERPT_LINES)
+    excerpt = "\n".join(f"  {line[:200]}" for line in lines[start : start + EXCERPT_LINES])
+    if "*** Configuring CMake" not in output:
+        advice = "check the network connection and try again"
+    elif gpu:
+        advice = f"GPU={gpu} needs {GPU_TOOLKITS[gpu]}"
+    else:
+        advice = f"if its compilers are not whole: {compiler.remedy()}"
+    return BuildError(f"{excerpt}\nllama.cpp did not build: {advice}. Whole output: {log}")
+
+
+def obtain_wheel(gpu: str, environ: Mapping[str, str], progress: Progress) -> Path:
+    """The wheel for this machine, built now if there is none yet.
+
+    It is built in a folder that takes its final name only when the wheel is whole, so that a
+    build that was cut off leaves nothing that looks finished. Raises BuildError and
+    CompilerMissingError.
+    """
+    compilers = compiler.find(environ, GPU_COMPILERS.get(gpu))
+    cache = cache_folder(environ)
+    final = cache / wheel_key(compilers, gpu, environ)
+    if found := next(final.glob("*.whl"), None):
+        return found
+    cache.mkdir(parents=True, exist_ok=True)
+    log = cache / "last-build.log"
+    with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as temporary:
+        folder = Path(temporary, "wheel")
+        folder.mkdir()
+        if not run(pip_command(folder), build_environment(compilers, gpu, environ), log, progress):
+            raise failure(log.read_text("utf-8"), gpu, log)
+        # Where another build of the same key was quicker, its wheel is as good.
+        with contextlib.suppress(OSError):
+            folder.rename(final)
+    return next(final.glob("*.whl"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--gpu", default=os.environ.get("GPU", ""), help="default: $GPU")
+    gpu = parser.parse_args().gpu
+    if gpu and gpu not in GPU_DEFINES:
+        parser.error(f"GPU={gpu} is none of {', '.join(GPU_DEFINES)}")
+    try:
+        print(obtain_wheel(gpu, os.environ, Progress()))
+    except (BuildError, CompilerMissingError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
