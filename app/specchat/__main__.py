@@ -1,0 +1,5 @@
+"""`python -m specchat`."""
+
+from specchat.cli import main
+
+main()
