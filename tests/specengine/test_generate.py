@@ -1,0 +1,243 @@
+"""The loop on scripted models. Numbers in names are those of the acceptance cases (docs/exactness.md)."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from support.fakes import BrokenPass, greedy_continuation, markov, scripted
+from support.rig import Rig
+
+from specengine.draft import Draft
+from specengine.drafters.lookup import LookupDrafter
+from specengine.errors import CancelledError, ContextFullError
+from specengine.sequence import Tokens
+
+PROMPT = [1, 2, 3]
+TARGET = markov(8, seed=7)
+
+
+def wrong(tokens: list[int]) -> np.ndarray:
+    """Never proposes what the target says."""
+    logits = np.zeros(8, dtype=np.float32)
+    logits[(int(TARGET(tokens).argmax()) + 1) % 8] = 5.0
+    return logits
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 16])
+def test_case_1_drafting_for_oneself_is_always_accepted(k: int) -> None:
+    rig = Rig(TARGET, draft=TARGET)
+    answer = rig.run(PROMPT, k, max_tokens=64)
+    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 64)
+    assert answer.stats.acceptance_rate == 1.0
+    assert answer.stats.corrected == 0
+    # One token from the prompt pass, then k + 1 in each round that has room for them.
+    assert answer.stats.target_passes == -(-63 // (k + 1))
+
+
+def test_case_2_a_drafter_that_is_always_wrong_costs_only_time() -> None:
+    rig = Rig(TARGET, draft=wrong)
+    answer = rig.run(PROMPT, 5, max_tokens=30)
+    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 30)
+    assert answer.stats.accepted == 0
+    assert answer.stats.target_passes == 29
+    assert rig.caches_hold_what_they_say()
+
+
+def test_an_accepted_draft_is_not_evaluated_again_by_the_draft_model() -> None:
+    rig = Rig(TARGET, draft=TARGET)
+    rig.run(PROMPT, 3, max_tokens=41)
+    # Prompt and first token, then in each round the last draft token and the bonus token.
+    assert max(rig.draft_cache.widths[1:]) == 2
+
+
+@pytest.mark.parametrize("draft", [TARGET, wrong])
+@pytest.mark.parametrize("end_after", range(1, 12))
+def test_case_5_an_end_token_ends_the_text_wherever_it_falls(
+    draft: Callable[..., np.ndarray], end_after: int
+) -> None:
+    script = [2, 3, 4, 5, 6, 2, 3, 4, 5, 6, 2, 3][:end_after] + [7]
+    model = scripted(8, script, start=len(PROMPT))
+    rig = Rig(model, draft=model if draft is TARGET else draft, eog=[7])
+    answer = rig.run(PROMPT, 5)
+    assert answer.reason == "stop"
+    assert list(answer.tokens) == script[:-1]
+    assert rig.caches_hold_what_they_say()
+
+
+def test_case_5_the_next_turn_equals_a_fresh_run() -> None:
+    reference = greedy_continuation(TARGET, PROMPT, 30)
+    end = reference[11]
+    rig = Rig(TARGET, draft=TARGET, eog=[end])
+    first = rig.run(PROMPT, 5)
+    assert list(first.tokens) == reference[: reference.index(end)]
+    second = [*PROMPT, *first.tokens, end, 1, 1]
+    fresh = Rig(TARGET, draft=TARGET, eog=[end]).run(second, 5, max_tokens=20)
+    assert rig.run(second, 5, max_tokens=20).tokens == fresh.tokens
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 5])
+def test_case_6_a_stop_string_across_rounds_is_never_shown(k: int) -> None:
+    model = scripted(8, [0, 1, 2, 3, 4, 5, 6], start=len(PROMPT))  # says abcdefggg…
+    answer = Rig(model, draft=model).run(PROMPT, k, stop=["def"], max_tokens=20)
+    assert (answer.text, answer.tokens, answer.reason) == ("abc", (0, 1, 2), "stop")
+    assert answer.stats.completion_tokens == 3
+
+
+def test_case_6_a_near_miss_is_shown_whole() -> None:
+    model = scripted(8, [0, 1, 2, 3, 4], start=len(PROMPT))
+    answer = Rig(model, draft=model).run(PROMPT, 2, stop=["cdx"], max_tokens=5)
+    assert answer.text == "abcde"
+
+
+@pytest.mark.parametrize("n", range(1, 11))
+def test_case_7_max_tokens_is_exact(n: int) -> None:
+    answer = Rig(TARGET, draft=TARGET).run(PROMPT, 5, max_tokens=n)
+    assert len(answer.tokens) == n
+    assert answer.reason == "length"
+
+
+@pytest.mark.parametrize("n", range(1, 11))
+def test_case_7_an_end_token_as_the_last_one_is_a_stop(n: int) -> None:
+    script = [2] * (n - 1) + [7]
+    model = scripted(8, script, start=len(PROMPT))
+    answer = Rig(model, draft=model, eog=[7]).run(PROMPT, 5, max_tokens=n)
+    assert answer.reason == "stop"
+    assert list(answer.tokens) == script[:-1]
+
+
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_every_committed_token_is_counted_once(k: int) -> None:
+    stats = Rig(TARGET, draft=markov(8, seed=8)).run(PROMPT, k, max_tokens=40).stats
+    assert stats.accepted + stats.corrected + stats.bonus == stats.completion_tokens == 40
+    assert stats.target_passes == stats.corrected + stats.bonus - 1
+    assert sum(stats.accepted_per_position) == stats.accepted
+    assert len(stats.accepted_per_position) == k
+
+
+def test_without_drafts_there_is_one_pass_for_each_token() -> None:
+    stats = Rig(TARGET).run(PROMPT, 5, max_tokens=20).stats
+    assert (stats.drafted, stats.accepted, stats.acceptance_rate) == (0, 0, None)
+    assert stats.target_passes == 19
+    assert stats.tokens_per_pass == 1.0
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_case_13_cancel_or_exception_anywhere_leaves_valid_caches(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draft = markov(8, seed=7, sharpness=2.5)
+    rig = Rig(TARGET, draft=draft)
+    countdown = int(rng.integers(1, 25))
+    failure = [BrokenPass("broken"), CancelledError("cancelled"), RuntimeError("odd")][seed % 3]
+
+    def tick() -> None:
+        nonlocal countdown
+        countdown -= 1
+        if countdown == 0:
+            raise failure
+
+    cache = rig.target_cache if seed % 2 else rig.draft_cache
+    cache.before_decode = tick
+    events = rig.events(PROMPT, int(rng.integers(1, 6)), max_tokens=40)
+    abandon_after = int(rng.integers(1, 30))
+    committed: list[int] = []
+    try:
+        for i, event in enumerate(events):
+            if i == abandon_after:
+                events.close()
+                break
+            committed = list(event.tokens) if i and not event.text else committed
+    except RuntimeError:
+        assert cache is rig.target_cache  # a fault that is not ours is not hidden
+    assert rig.caches_hold_what_they_say()
+    cache.before_decode = lambda: None
+    expected = greedy_continuation(TARGET, PROMPT, 25)
+    assert list(rig.run(PROMPT, 3, max_tokens=25).tokens) == expected
+
+
+def test_a_cancelled_answer_keeps_what_came() -> None:
+    rig = Rig(TARGET, draft=TARGET)
+    shown = ""
+    tokens: list[int] = []
+    for event in rig.events(PROMPT, 2):
+        if len(tokens) < 10:
+            shown += event.text
+            tokens += event.tokens
+        if len(tokens) >= 10:
+            rig.abort.set()
+    assert event.reason == "cancelled"
+    assert event.text == shown
+    assert list(event.tokens) == tokens
+
+
+def test_an_error_of_the_target_ends_the_answer_and_keeps_what_came() -> None:
+    rig = Rig(TARGET)
+
+    def fail() -> None:
+        if rig.target_cache.passes == 6:
+            raise BrokenPass("the sixth pass broke")
+
+    rig.target_cache.before_decode = fail
+    answer = rig.run(PROMPT)
+    assert (answer.reason, answer.error) == ("error", "the sixth pass broke")
+    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 5)
+
+
+class _Broken:
+    name = "broken"
+    draft_s = 0.0
+    notice = None
+
+    def propose(self, prefix: Tokens, k: int) -> Draft:
+        raise ZeroDivisionError("rubbish")
+
+
+def test_a_drafter_that_breaks_costs_its_drafts_only() -> None:
+    rig = Rig(TARGET)
+    rig.drafter = _Broken()
+    answer = rig.run(PROMPT, max_tokens=12)
+    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 12)
+    assert answer.notices == ("drafter broken failed (rubbish): going on alone",)
+
+
+def test_case_14_an_answer_ends_where_the_context_does() -> None:
+    rig = Rig(TARGET, draft=TARGET, n_ctx=64)
+    answer = rig.run([i % 8 for i in range(56)], 16)
+    assert answer.reason == "length"
+    assert len(answer.tokens) == 8
+
+
+def test_case_14_a_prompt_that_fills_the_context_is_refused() -> None:
+    with pytest.raises(ContextFullError, match="64 tokens leaves no room"):
+        Rig(TARGET, n_ctx=64).run([0] * 64)
+
+
+def test_case_14_a_draft_context_that_is_too_small_ends_the_drafts_only() -> None:
+    rig = Rig(TARGET, draft=TARGET, draft_n_ctx=32)
+    answer = rig.run(PROMPT, 4, max_tokens=60)
+    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 60)
+    assert "context of 32 tokens" in answer.notices[0]
+    assert 0 < answer.stats.drafted < 60
+
+
+def test_case_15_edit_regenerate_and_back_evaluate_only_the_tail() -> None:
+    rig = Rig(TARGET, draft=TARGET)
+    prompt = [i % 8 for i in range(50)]
+    first = rig.run(prompt, 3, max_tokens=10)
+    again = rig.run(prompt, 3, max_tokens=10)
+    assert first.tokens == again.tokens
+    edited = prompt[:45] + [7, 7]
+    passes = rig.target_cache.passes
+    rig.run(edited, 3, max_tokens=10)
+    assert rig.target_cache.widths[passes] == 2
+    assert rig.run(prompt, 3, max_tokens=10).tokens == first.tokens
+
+
+def test_lookup_drafts_what_the_prompt_says() -> None:
+    script = [3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1]
+    prompt = [2, *script[:8]]
+    model = scripted(8, script[4:], start=len(prompt))
+    rig = Rig(model)
+    rig.drafter = LookupDrafter()
+    answer = rig.run(prompt, 4, max_tokens=9)
+    assert list(answer.tokens) == script[4:]
+    assert answer.stats.accepted > 0

@@ -1,0 +1,80 @@
+"""A target and a drafter over scripted models, and one call that runs them to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from specengine.cancel import AbortFlag
+from specengine.context import Context
+from specengine.controller import FixedDraftLength
+from specengine.drafters import Drafter
+from specengine.drafters.model import ModelDrafter
+from specengine.drafters.none import NoDrafter
+from specengine.events import Chunk, Finished
+from specengine.generate import generate
+from specengine.rules import make_rule
+from specengine.sampling import SamplingParams, Transforms
+from specengine.target import LocalTarget
+from support.fakes import FakeKVCache, FakeVocab, Model
+
+GREEDY = SamplingParams(temperature=0)
+
+
+class Rig:
+    """`Rig(model)` is the target alone; with `draft`, another scripted model drafts for it."""
+
+    def __init__(
+        self,
+        model: Model,
+        draft: Model | None = None,
+        *,
+        n_vocab: int = 8,
+        eog: Sequence[int] = (),
+        sampling: SamplingParams = GREEDY,
+        rule: str | None = None,
+        n_ctx: int = 256,
+        draft_n_ctx: int = 256,
+        pieces: dict[int, bytes] | None = None,
+    ) -> None:
+        self.abort = AbortFlag()
+        self.vocab = FakeVocab(n_vocab, eog, pieces)
+        self.target_cache = FakeKVCache(model, n_vocab, n_ctx=n_ctx)
+        self.draft_cache = FakeKVCache(draft or model, n_vocab, n_ctx=draft_n_ctx)
+        acceptance = make_rule(rule, sampling)
+        self.target = LocalTarget(
+            self.vocab, Context(self.target_cache), Transforms(sampling), acceptance
+        )
+        self.drafter: Drafter = NoDrafter()
+        if draft is not None:
+            self.drafter = ModelDrafter(
+                "fake",
+                self.vocab,
+                Context(self.draft_cache),
+                Transforms(sampling),
+                acceptance,
+                n_vocab,
+            )
+
+    def events(self, prompt: Sequence[int], k: int = 4, **options: Any) -> Any:
+        return generate(
+            self.target,
+            self.drafter,
+            FixedDraftLength(k),
+            prompt,
+            abort=self.abort,
+            **options,
+        )
+
+    def run(self, prompt: Sequence[int], k: int = 4, **options: Any) -> Finished:
+        *chunks, finished = self.events(prompt, k, **options)
+        assert isinstance(finished, Finished)
+        assert all(isinstance(chunk, Chunk) for chunk in chunks)
+        assert "".join(chunk.text for chunk in chunks) == finished.text
+        return finished
+
+    def caches_hold_what_they_say(self) -> bool:
+        contexts = [(self.target.context, self.target_cache)]
+        if isinstance(self.drafter, ModelDrafter):
+            contexts.append((self.drafter.context, self.draft_cache))
+        return all(context.tokens.tolist() == cache.held for context, cache in contexts)
