@@ -1,0 +1,5 @@
+"""Markdown that grows while it is shown, laid out as rows of text instead of a tree of widgets."""
+
+from specchat.tui.markdown.document import Document
+
+__all__ = ["Document"]
