@@ -15,6 +15,10 @@ from specengine.llama.log import LogLines
 # Pinned exactly: the extension bindings promise nothing from one version to the next.
 LLAMA_CPP_PYTHON_VERSION = "0.3.36"
 
+# pip's cache ignores compiler flags and CPU, so a wheel that does not fit comes back from it.
+INSTALL = f"python -m pip install llama-cpp-python=={LLAMA_CPP_PYTHON_VERSION}"
+REBUILD = f"{INSTALL} --force-reinstall --no-cache-dir --no-deps"
+
 logger = logging.getLogger("specengine.llama")
 logger.addHandler(logging.NullHandler())
 
@@ -54,23 +58,21 @@ def clear_errors() -> None:
 def _load() -> ModuleType:
     global _callback
     environment.prepare()
-    remedy = f"python -m pip install llama-cpp-python=={LLAMA_CPP_PYTHON_VERSION}"
     try:
         module = importlib.import_module("llama_cpp")
     except ModuleNotFoundError as error:
-        raise BackendError(f"{error.name} is not installed; install it with: {remedy}") from error
+        raise BackendError(f"{error.name} is not installed; install it with: {INSTALL}") from error
     except (ImportError, OSError, RuntimeError) as error:
         # A RuntimeError or OSError is llama-cpp-python's word for a library that does not load.
         line = " ".join(str(error).split())
         raise BackendError(
-            f"llama.cpp's library cannot be loaded ({line}); "
-            f"build it again with: {remedy} --force-reinstall --no-cache-dir --no-deps"
+            f"llama.cpp's library cannot be loaded ({line}); build it again with: {REBUILD}"
         ) from error
     version = getattr(module, "__version__", "unknown")
     if version != LLAMA_CPP_PYTHON_VERSION:
         raise BackendError(
             f"llama-cpp-python is {version}, but exactly {LLAMA_CPP_PYTHON_VERSION} is needed; "
-            f"install it with: {remedy}"
+            f"install it with: {INSTALL}"
         )
     _callback = module.llama_log_callback(_log.write)
     module.llama_log_set(_callback, ctypes.c_void_p(0))

@@ -1,0 +1,200 @@
+"""Finds out in a child process whether llama.cpp can decode here, before a model is loaded.
+
+A library built for another CPU, or by a compiler that gets AMX wrong, ends the process with an
+illegal instruction at its first pass. Whether it does depends on who built it and on the CPU
+(hypervisors announce AMX and then refuse it), so only a run tells; its answer is remembered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
+
+from specengine.llama import library
+from specengine.llama.cpu import Cpu, this_cpu
+
+CACHE_FILE = "llama-probe.json"
+TIMEOUT_S = 60.0  # of a run that takes half a second
+
+# Repacked kernels round a little differently; wrong ones are off by whole standard deviations.
+TOLERANCE = 0.1
+
+# How Windows tells what signals tell elsewhere.
+_WINDOWS_DEATHS = {0xC000001D: signal.SIGILL, 0xC0000005: signal.SIGSEGV}
+
+
+class ProbeResult(BaseModel):
+    """What llama.cpp can do here; `detail` is one line for a person, with what to do."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    works: bool
+    use_extra_bufts: bool
+    detail: str
+
+
+class _Stage(BaseModel):
+    """A line of the child's output: it survived this way of loading."""
+
+    stage: Literal["plain", "extra"]
+    logits: list[float]
+
+
+class _Cache(RootModel[dict[str, ProbeResult]]):
+    """Results under the key of the library and CPU that they hold for."""
+
+
+@dataclass(frozen=True)
+class ChildRun:
+    """How a child ended: `death` says of what, None where it finished."""
+
+    logits: dict[str, list[float]]
+    death: str | None
+    lasting: bool  # another run would end the same way
+
+
+def probe(
+    cache_folder: Path, *, command: Sequence[str] | None = None, timeout_s: float = TIMEOUT_S
+) -> ProbeResult:
+    """Whether llama.cpp decodes on this machine, and whether with `use_extra_bufts`.
+
+    Answers at once from `cache_folder` where the same library ran on the same CPU before, else
+    runs a child (half a second). `command` starts the child where `sys.executable` is no Python:
+    a frozen program passes a command of its own that calls `probe_child.main`. llama.cpp is never
+    loaded into this process.
+    """
+    file = cache_folder / CACHE_FILE
+    key = _key(this_cpu())
+    if key is None:
+        return _fails(f"llama-cpp-python is not installed; install it with: {library.INSTALL}")
+    cache = _read(file)
+    if known := cache.root.get(key):
+        return known
+    run = _run(command or [sys.executable, "-m", "specengine.llama.probe_child"], timeout_s)
+    result = judge(run)
+    if run.lasting and result.works:
+        _write(file, _Cache({**cache.root, key: result}))
+    return result
+
+
+def judge(run: ChildRun) -> ProbeResult:
+    """What the child's output and end mean."""
+    plain, extra = run.logits.get("plain"), run.logits.get("extra")
+    if plain is None or not np.isfinite(plain).all():
+        reason = run.death or "gives no finite numbers"
+        return _fails(f"llama.cpp {reason} on this CPU; build it again here: {library.REBUILD}")
+    if extra is None:
+        problem = f"with its fast kernels llama.cpp {run.death or 'gives nothing'}"
+    elif (error := relative_error(plain, extra)) > TOLERANCE:
+        problem = f"llama.cpp's fast kernels are wrong here (error {error:.2g})"
+    else:
+        detail = "llama.cpp decodes, its fast kernels included"
+        return ProbeResult(works=True, use_extra_bufts=True, detail=detail)
+    detail = (
+        f"{problem}; going on without them, slower. Mend it by building with clang or GCC 13.3 or "
+        f"newer: {library.REBUILD}"
+    )
+    return ProbeResult(works=True, use_extra_bufts=False, detail=detail)
+
+
+def relative_error(expected: Sequence[float], actual: Sequence[float]) -> float:
+    """Root mean square difference over the standard deviation of `expected`; inf if not finite."""
+    a, b = np.array(expected), np.array(actual)
+    if a.shape != b.shape or not np.isfinite(b).all():
+        return float("inf")
+    return float(np.sqrt(np.square(a - b).mean()) / a.std())
+
+
+def _fails(detail: str) -> ProbeResult:
+    return ProbeResult(works=False, use_extra_bufts=False, detail=detail)
+
+
+def _run(command: Sequence[str], timeout_s: float) -> ChildRun:
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        death = f"did not answer within {timeout_s:.0f} s"
+        return ChildRun(_stages(error.stdout or b""), death, lasting=False)
+    except OSError as error:
+        return ChildRun({}, f"cannot be tried ({error})", lasting=False)
+    death = _death(done.returncode, done.stderr)
+    return ChildRun(_stages(done.stdout), death, lasting=done.returncode != -signal.SIGKILL)
+
+
+def _death(code: int, stderr: bytes) -> str | None:
+    """In words what an exit code tells; None for 0."""
+    number = _WINDOWS_DEATHS.get(code, -code)
+    if number > 0:
+        reason = signal.strsignal(number) or "an unknown signal"
+        return f"dies of {reason.lower()} ({signal.Signals(number).name})"
+    if code:
+        lines = stderr.decode("utf-8", "replace").strip().splitlines()
+        return f"fails ({lines[-1] if lines else f'exit code {code}'})"
+    return None
+
+
+def _stages(output: bytes) -> dict[str, list[float]]:
+    """The logits of each stage; a line that was cut off by the child's death is no stage."""
+    result: dict[str, list[float]] = {}
+    for line in output.splitlines():
+        try:
+            stage = _Stage.model_validate_json(line)
+        except ValidationError:
+            continue
+        result[stage.stage] = stage.logits
+    return result
+
+
+def library_folder() -> Path | None:
+    """Where llama.cpp's libraries lie, found without importing anything; None: not installed."""
+    if own := os.environ.get("LLAMA_CPP_LIB_PATH"):
+        return Path(own)
+    spec = importlib.util.find_spec("llama_cpp")
+    return Path(spec.origin).parent / "lib" if spec and spec.origin else None
+
+
+def _key(cpu: Cpu) -> str | None:
+    folder = library_folder()
+    if folder is None:
+        return None
+    try:
+        version = importlib.metadata.version("llama-cpp-python")
+    except importlib.metadata.PackageNotFoundError:
+        version = ""  # a frozen program carries no metadata
+    files = sorted((f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in folder.glob("*"))
+    parts = [version, str(folder), files, cpu.model, sorted(cpu.features)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _read(file: Path) -> _Cache:
+    """What is remembered; nothing where the file is missing or damaged."""
+    try:
+        return _Cache.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return _Cache({})
+
+
+def _write(file: Path, cache: _Cache) -> None:
+    """Remember, whole or not at all. A folder that cannot be written costs a probe next time."""
+    temporary = file.with_suffix(f".{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(cache.model_dump_json(indent=1), "utf-8")
+        temporary.replace(file)
+    except OSError:
+        temporary.unlink(missing_ok=True)
