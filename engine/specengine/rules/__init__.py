@@ -8,11 +8,14 @@ from typing import Protocol
 from specengine.distribution import Distribution
 from specengine.draft import Draft, Verdict
 from specengine.errors import SamplingError
+from specengine.rules.block import BlockRule
+from specengine.rules.coupled import CoupledRule
 from specengine.rules.greedy import GreedyRule
 from specengine.rules.token import TokenRule
+from specengine.rules.typical import TypicalRule
 from specengine.sampling.params import SamplingParams
 
-__all__ = ["AcceptanceRule", "GreedyRule", "TokenRule", "make_rule"]
+__all__ = ["LOSSY", "RULES", "AcceptanceRule", "default_rule", "make_rule"]
 
 
 class AcceptanceRule(Protocol):
@@ -33,16 +36,32 @@ class AcceptanceRule(Protocol):
         """
 
 
-_RULES: dict[str, Callable[[SamplingParams], AcceptanceRule]] = {
-    "token": TokenRule,
+RULES: dict[str, Callable[[SamplingParams], AcceptanceRule]] = {
+    "block": BlockRule,
+    "coupled": CoupledRule,
     "greedy": GreedyRule,
+    "token": TokenRule,
+    "typical": TypicalRule,
 }
+
+# With these the text is not distributed as the target's; wherever they are used it has to be said.
+LOSSY = frozenset({"typical"})
+
+
+def default_rule(params: SamplingParams) -> str:
+    """The name of the rule for a local target where none is asked for."""
+    if params.temperature == 0:
+        return "greedy"
+    # Only shared noise repeats a text whatever the drafter and the draft length.
+    return "block" if params.seed is None else "coupled"
 
 
 def make_rule(name: str | None, params: SamplingParams) -> AcceptanceRule:
-    """The rule called `name`, or the default for `params` where it is None."""
-    if name is None:
-        name = "greedy" if params.temperature == 0 else "token"
-    if name not in _RULES:
-        raise SamplingError(f"no acceptance rule {name!r}; there are {', '.join(_RULES)}")
-    return _RULES[name](params)
+    """The rule called `name`, or the default for `params` where it is None.
+
+    Raises SamplingError for an unknown name, and for `greedy` above temperature 0.
+    """
+    name = default_rule(params) if name is None else name
+    if name not in RULES:
+        raise SamplingError(f"there is no acceptance rule {name!r}; choose {', '.join(RULES)}")
+    return RULES[name](params)

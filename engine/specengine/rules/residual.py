@@ -1,10 +1,17 @@
-"""What is left of the target's distribution once the draft's share has been taken from it."""
+"""What the ratio rules share: the draft's distribution, and what is left of p without its share."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from specengine.distribution import Distribution
+from specengine.draft import Draft
+
+
+def drawn_from(draft: Draft, i: int, p: Distribution) -> Distribution:
+    """The q of draft token `i`: its point mass where it was chosen deterministically."""
+    q = draft.q[i]
+    return Distribution.point(draft.tokens[i], p.probs.dtype) if q is None else q
 
 
 def residual(p: Distribution, q: Distribution, scale: float = 1) -> Distribution:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from specengine.distribution import Distribution
 from specengine.draft import Draft, Verdict
-from specengine.rules.residual import residual, sample_residual
-from specengine.sampling.params import SamplingParams
+from specengine.rules.residual import drawn_from, residual, sample_residual
+from specengine.rules.sampled import SampledRule
 
 
 def verify_token(
@@ -22,20 +20,14 @@ def verify_token(
     """Verify one token after the other; `uniform` yields independent draws from [0, 1)."""
     for i, token in enumerate(draft.tokens):
         target = p(i)
-        q = draft.q[i] or Distribution.point(token, target.probs.dtype)
+        q = drawn_from(draft, i, target)
         if not uniform() * q.prob(token) < target.prob(token):
             return Verdict(i, sample_residual(residual(target, q), target, uniform()))
     return Verdict(len(draft), p(len(draft)).sample(uniform()))
 
 
-class TokenRule:
+class TokenRule(SampledRule):
     name = "token"
-
-    def __init__(self, params: SamplingParams) -> None:
-        self._uniform = np.random.default_rng(params.seed).random
-
-    def draw(self, q: Distribution, position: int) -> int:
-        return q.sample(self._uniform())
 
     def verify(self, draft: Draft, p: Callable[[int], Distribution], position: int) -> Verdict:
         return verify_token(draft, p, self._uniform)

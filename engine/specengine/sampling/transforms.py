@@ -1,8 +1,8 @@
 """Logits to a `Distribution`: the same transforms for the target's p and a drafter's q.
 
 The order is that of llama.cpp's default sampler chain (common/sampling.cpp): logit bias,
-penalties, grammar, top-k, typical-p, top-p, min-p, temperature. The result is a pure function of the
-logits and of the tokens before them, so rejected draft tokens leave no trace.
+penalties, grammar, top-k, typical-p, top-p, min-p, temperature. The result is a pure function of
+the logits and of the tokens before them, so rejected draft tokens leave no trace.
 """
 
 from __future__ import annotations
@@ -77,9 +77,8 @@ class Transforms:
             penalise(row, history, self._params)
         return row
 
-    def _truncated(self, ids: NDArray[np.int32], row: NDArray[np.float32]) -> Distribution:
+    def _truncated(self, ids: NDArray[np.int32], logits: NDArray[np.float32]) -> Distribution:
         params = self._params
-        logits = row.astype(np.float64)
         for truncate, p, off in (
             (typical_p, params.typical_p, 1),
             (top_p, params.top_p, 1),
@@ -90,8 +89,7 @@ class Transforms:
                 ids, logits = ids[kept], logits[kept]
         if params.temperature == 0:
             return Distribution.point(int(ids[logits.argmax()]))
-        logits /= params.temperature
-        return Distribution(ids, softmax(logits))
+        return Distribution(ids, softmax(logits, params.temperature))
 
 
 @lru_cache(maxsize=4)

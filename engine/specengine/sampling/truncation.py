@@ -18,10 +18,11 @@ Logits = NDArray[np.floating[Any]]
 _BLOCKS = 64
 
 
-def softmax(logits: Logits) -> NDArray[np.float64]:
+def softmax(logits: Logits, temperature: float = 1.0) -> NDArray[np.float64]:
     """Probabilities in float64; needs at least one finite logit and none above infinity."""
-    probs = logits.astype(np.float64)
-    probs -= probs.max()
+    probs: NDArray[np.float64] = np.subtract(logits, logits.max(), dtype=np.float64)
+    if temperature != 1:
+        probs /= temperature
     np.exp(probs, out=probs)
     probs /= probs.sum()
     return probs
@@ -32,20 +33,24 @@ def top_k(logits: Logits, k: int) -> Indices:
     n = len(logits)
     if k >= n:
         return np.arange(n)
-    # The k-th largest of some maxima is a bound that at least k logits reach, and finding it in
+    # The k-th largest of some maxima is a bound that at least k logits reach, and finding it among
     # few maxima is several times cheaper than partitioning a whole vocabulary.
     width = n // _BLOCKS
-    bound = -np.inf
-    if width >= k:
-        maxima = logits[: width * _BLOCKS].reshape(_BLOCKS, width).max(axis=0)
-        bound = np.partition(maxima, width - k)[width - k]
-    kept = np.flatnonzero(logits >= bound)
-    values = logits[kept]
-    smallest = np.partition(values, len(values) - k)[len(values) - k]
-    kept = kept[values >= smallest]
-    surplus = len(kept) - k
-    if surplus:
-        ties = np.flatnonzero(logits[kept] == smallest)
+    if width < k:
+        return _largest(logits, k)
+    maxima = logits[: width * _BLOCKS].reshape(_BLOCKS, width).max(axis=0)
+    bound = np.partition(maxima, width - k)[width - k]
+    reaching = np.flatnonzero(logits >= bound)
+    return reaching[_largest(logits[reaching], k)]
+
+
+def _largest(values: Logits, count: int) -> Indices:
+    """The `count` largest values, 1 <= count <= n."""
+    n = len(values)
+    smallest = np.partition(values, n - count)[n - count]
+    kept = np.flatnonzero(values >= smallest)
+    if surplus := len(kept) - count:
+        ties = np.flatnonzero(values[kept] == smallest)
         kept = np.delete(kept, ties[-surplus:])
     return kept
 
@@ -55,9 +60,9 @@ def typical_p(logits: Logits, p: float) -> Indices:
     probs = softmax(logits)
     surprise = -np.log(np.maximum(probs, np.finfo(np.float64).tiny))
     entropy = float(probs @ surprise)
-    order = np.abs(surprise - entropy).argsort(kind="stable")
-    count = int(probs[order].cumsum().searchsorted(p, side="right")) + 1
-    return np.sort(order[:count])
+    oddness = np.abs(surprise - entropy)
+    count = int(probs[oddness.argsort()].cumsum().searchsorted(p, side="right")) + 1
+    return _largest(-oddness, min(count, len(probs)))
 
 
 def top_p(logits: Logits, p: float) -> Indices:
@@ -66,9 +71,10 @@ def top_p(logits: Logits, p: float) -> Indices:
     # Tokens below (1 - p) / n hold less than 1 - p together: the nucleus is among the others, and
     # only those need sorting. Half of it leaves room for rounding.
     likely = np.flatnonzero(probs >= (1 - p) / (2 * len(probs)))
-    order = likely[(-probs[likely]).argsort(kind="stable")]
-    count = int(probs[order].cumsum().searchsorted(p, side="left")) + 1
-    return np.sort(order[:count])
+    probs = probs[likely]
+    descending = np.sort(probs)[::-1]
+    count = int(descending.cumsum().searchsorted(p, side="left")) + 1
+    return likely[_largest(probs, min(count, len(probs)))]
 
 
 def min_p(logits: Logits, p: float) -> Indices:

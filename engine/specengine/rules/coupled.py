@@ -1,0 +1,73 @@
+"""Coupled sampling: target and drafter draw with the same noise (Daliri, Musco, Suresh 2024).
+
+The token at a position is argmax over x of log p(x) + G(seed, position, x) with Gumbel noise G: a
+draw from p (the Gumbel-max trick). A drafter that uses the same G with its own q finds the same
+token with probability at least (1 - TV) / (1 + TV), TV the total variation distance of p and q. A
+draft token stands iff it is the target's own, so the text is that of the seeded run without any
+drafter, and q need not be known.
+
+G = -log E with E exponential, hence the same argmax as the winner of a race: argmin of E(x) / p(x).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specengine.distribution import Distribution
+from specengine.draft import Draft, Verdict
+from specengine.noise import Noise
+from specengine.sampling.params import SamplingParams
+
+# From this size of the support on it pays to look at cheap bounds first.
+_LARGE = 1024
+
+
+def race(p: Distribution, noise: Noise, position: int) -> int:
+    """The token whose exponential clock of rate p(x) rings first: a draw from `p`."""
+    ids, probs = p.ids, p.probs
+    if len(ids) == 1:
+        return int(ids[0])
+    with np.errstate(divide="ignore", invalid="ignore"):  # a probability of 0 never rings
+        if len(ids) > _LARGE:
+            ids, probs = _contenders(ids, probs, noise, position)
+        return int(ids[(noise.exponential(position, ids) / probs).argmin()])
+
+
+def _contenders(
+    ids: NDArray[np.int32], probs: NDArray[np.float64], noise: Noise, position: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Those that may win the race, from lower bounds of their clocks that are cheap to compute."""
+    bounds = noise.coarse(position, ids)
+    leader = int(np.nanargmin(bounds / probs))
+    rings_at = noise.exponential(position, ids[leader : leader + 1])[0] / probs[leader]
+    contending = np.flatnonzero(bounds <= probs * rings_at)
+    return ids[contending], probs[contending]
+
+
+def verify_coupled(
+    draft: Draft, p: Callable[[int], Distribution], noise: Noise, position: int
+) -> Verdict:
+    """The part of the draft that the target's own draws repeat, then its first other draw."""
+    for i, token in enumerate(draft.tokens):
+        own = race(p(i), noise, position + i)
+        if token != own:
+            return Verdict(i, own)
+    return Verdict(len(draft), race(p(len(draft)), noise, position + len(draft)))
+
+
+class CoupledRule:
+    name = "coupled"
+
+    def __init__(self, params: SamplingParams) -> None:
+        seed = secrets.randbits(64) if params.seed is None else params.seed
+        self._noise = Noise(seed)
+
+    def draw(self, q: Distribution, position: int) -> int:
+        return race(q, self._noise, position)
+
+    def verify(self, draft: Draft, p: Callable[[int], Distribution], position: int) -> Verdict:
+        return verify_coupled(draft, p, self._noise, position)
