@@ -81,7 +81,8 @@ class Database:
         return connection
 
     def _prepare(self) -> None:
-        version = self._version()  # before anything that could change the file
+        with self._transaction("BEGIN"):  # before anything that could change the file
+            version = self._version()
         self._use_write_ahead_log()
         # In WAL mode a killed process loses nothing with this, and a power cut at most the
         # last moments; the database stays whole either way.
@@ -91,6 +92,7 @@ class Database:
             self._upgrade()
 
     def _version(self) -> int:
+        """The schema's version, read in a transaction; raises where this program cannot use it."""
         version = int(self._scalar("PRAGMA user_version"))
         if version > len(MIGRATIONS):
             raise SpecchatError(

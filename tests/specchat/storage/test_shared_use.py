@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from specchat.storage import ChatStore
 
 _WRITE_MANY = """
 import sys
+import time
 from pathlib import Path
 from specchat.storage import ChatStore
 store = ChatStore(Path(sys.argv[1]))
@@ -23,8 +25,17 @@ for i in range(40):
     store.finish_message(answer.id, text="abc", tokens=[i] * 3, status="done", stats=None)
 """
 
+_OPEN_AT = """
+import sys, time
+from pathlib import Path
+from specchat.storage import ChatStore
+time.sleep(max(0.0, float(sys.argv[2]) - time.time()))
+ChatStore(Path(sys.argv[1])).create_chat("tiny")
+"""
+
 _STREAM_FOREVER = """
 import sys
+import time
 from pathlib import Path
 from specchat.storage import ChatStore
 store = ChatStore(Path(sys.argv[1]))
@@ -56,6 +67,28 @@ def test_copies_that_start_and_write_at_once_lose_nothing(tmp_path: Path) -> Non
         [message] = store.messages(chat.id)
         assert (message.text, message.status, len(message.tokens)) == ("abc", "done", 3)
     store.close()
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_copies_may_make_the_database_at_the_same_moment(tmp_path: Path, attempt: int) -> None:
+    path = tmp_path / "chats.db"
+    moment = str(time.time() + 1.0)
+    for copy in [start(_OPEN_AT, path, moment) for _ in range(6)]:
+        _, errors = copy.communicate(timeout=60)
+        assert errors == ""
+    store = ChatStore(path)
+    assert len(store.chats()) == 6
+    store.close()
+
+
+def test_a_copy_that_reads_does_not_keep_another_from_writing(tmp_path: Path) -> None:
+    reader, writer = ChatStore(tmp_path / "chats.db"), ChatStore(tmp_path / "chats.db")
+    with reader._database.reading() as db:
+        assert db.execute("SELECT count(*) FROM chats").fetchone()[0] == 0
+        writer.create_chat("tiny")
+    assert len(reader.chats()) == 1
+    reader.close()
+    writer.close()
 
 
 @pytest.fixture
