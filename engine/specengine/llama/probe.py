@@ -33,7 +33,8 @@ TIMEOUT_S = 60.0  # of a run that takes half a second
 TOLERANCE = 0.1
 
 # How Windows tells what signals tell elsewhere.
-_WINDOWS_DEATHS = {0xC000001D: signal.SIGILL, 0xC0000005: signal.SIGSEGV}
+_WINDOWS_DEATHS = {0xC000001D: int(signal.SIGILL), 0xC0000005: int(signal.SIGSEGV)}
+_SIGNAL_NAMES = {each.value: each.name for each in signal.Signals}
 
 
 class ProbeResult(BaseModel):
@@ -59,11 +60,16 @@ class _Cache(RootModel[dict[str, ProbeResult]]):
 
 @dataclass(frozen=True)
 class ChildRun:
-    """How a child ended: `death` says of what, None where it finished."""
+    """What a child did: the logits of each stage that it survived, and how it ended otherwise.
+
+    `death` is a clause ("dies of ..."), `error` a whole line of its own that says what to do.
+    `lasting` is whether another run would end the same way.
+    """
 
     logits: dict[str, list[float]]
-    death: str | None
-    lasting: bool  # another run would end the same way
+    death: str | None = None
+    error: str | None = None
+    lasting: bool = True
 
 
 def probe(
@@ -93,19 +99,21 @@ def probe(
 def judge(run: ChildRun) -> ProbeResult:
     """What the child's output and end mean."""
     plain, extra = run.logits.get("plain"), run.logits.get("extra")
+    if plain is None and run.error:
+        return _fails(run.error)
     if plain is None or not np.isfinite(plain).all():
-        reason = run.death or "gives no finite numbers"
+        reason = run.death or "computes nothing"
         return _fails(f"llama.cpp {reason} on this CPU; build it again here: {library.REBUILD}")
     if extra is None:
-        problem = f"with its fast kernels llama.cpp {run.death or 'gives nothing'}"
+        problem = run.death or "fails"
     elif (error := relative_error(plain, extra)) > TOLERANCE:
-        problem = f"llama.cpp's fast kernels are wrong here (error {error:.2g})"
+        problem = f"computes wrong numbers (off by {error:.2g})"
     else:
         detail = "llama.cpp decodes, its fast kernels included"
         return ProbeResult(works=True, use_extra_bufts=True, detail=detail)
     detail = (
-        f"{problem}; going on without them, slower. Mend it by building with clang or GCC 13.3 or "
-        f"newer: {library.REBUILD}"
+        f"going on slower, without llama.cpp's fast kernels: with them it {problem}. "
+        f"Mend it by building with clang or GCC 13.3 or newer: {library.REBUILD}"
     )
     return ProbeResult(works=True, use_extra_bufts=False, detail=detail)
 
@@ -128,24 +136,21 @@ def _run(command: Sequence[str], timeout_s: float) -> ChildRun:
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
         )
     except subprocess.TimeoutExpired as error:
-        death = f"did not answer within {timeout_s:.0f} s"
-        return ChildRun(_stages(error.stdout or b""), death, lasting=False)
+        death = f"does not answer within {timeout_s:g} s"
+        return ChildRun(_stages(error.stdout or b""), death=death, lasting=False)
     except OSError as error:
-        return ChildRun({}, f"cannot be tried ({error})", lasting=False)
-    death = _death(done.returncode, done.stderr)
-    return ChildRun(_stages(done.stdout), death, lasting=done.returncode != -signal.SIGKILL)
-
-
-def _death(code: int, stderr: bytes) -> str | None:
-    """In words what an exit code tells; None for 0."""
-    number = _WINDOWS_DEATHS.get(code, -code)
+        return ChildRun({}, error=f"llama.cpp cannot be tried: {error}", lasting=False)
+    stages = _stages(done.stdout)
+    number = _WINDOWS_DEATHS.get(done.returncode, -done.returncode)
     if number > 0:
-        reason = signal.strsignal(number) or "an unknown signal"
-        return f"dies of {reason.lower()} ({signal.Signals(number).name})"
-    if code:
-        lines = stderr.decode("utf-8", "replace").strip().splitlines()
-        return f"fails ({lines[-1] if lines else f'exit code {code}'})"
-    return None
+        name = _SIGNAL_NAMES.get(number, f"signal {number}")
+        death = f"dies of {(signal.strsignal(number) or 'an unknown signal').lower()} ({name})"
+        # SIGKILL comes from outside, from the kernel that is out of memory for instance.
+        return ChildRun(stages, death=death, lasting=name != "SIGKILL")
+    if done.returncode:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        return ChildRun(stages, error=f"llama.cpp cannot be tried: {lines[-1]}", lasting=False)
+    return ChildRun(stages)
 
 
 def _stages(output: bytes) -> dict[str, list[float]]:

@@ -74,4 +74,7 @@ def decode(llama: ModuleType, path: Path, *, use_extra_bufts: bool) -> NDArray[n
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BackendError as error:
+        sys.exit(str(error))
