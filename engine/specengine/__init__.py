@@ -1,1 +1,1 @@
-"""Speculative decoding over llama.cpp: a draft model proposes, a target verifies, the text is the target's."""
+"""Speculative decoding over llama.cpp: a drafter proposes, the target verifies."""

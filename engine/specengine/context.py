@@ -38,9 +38,9 @@ class KVCache(Protocol):
     def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
         """Evaluate `tokens` at positions `pos`…, return the logits of `tokens[rows]`.
 
-        `rows` has a start and a stop and may be empty. The result has shape (n_rows, n_vocab) and is a view, valid until the next call.
-        Raises CancelledError where the pass was aborted, BackendError where it failed; then
-        `length()` tells what is left in the cache.
+        `rows` has a start and a stop and may be empty. The result has shape (n_rows, n_vocab) and
+        is a view, valid until the next call. Raises CancelledError where the pass was aborted,
+        BackendError where it failed; then `length()` tells what is left in the cache.
         """
         ...
 
@@ -102,8 +102,9 @@ class Context:
         """Logits after each of the last `last` tokens of `tokens`, shape (last, n_vocab).
 
         The result is a view, valid until the next call. `on_progress(done, total)` is called after
-        each chunk of a long evaluation. Raises ContextFullError where `tokens` does not fit,
-        CancelledError or BackendError where a pass did not finish: the cache is valid even then.
+        each chunk of an evaluation that takes several. Raises ContextFullError where `tokens` does
+        not fit, CancelledError or BackendError where a pass did not finish: the cache is valid
+        even then.
         """
         wanted = as_tokens(tokens)
         self._check(wanted, last)
@@ -113,9 +114,10 @@ class Context:
         start = len(self._held)
         first_row = len(wanted) - last
         result: Logits | None = None
-        for chunk_start, chunk_end in _chunks(start, first_row, len(wanted), self._cache.n_batch):
+        chunks = _chunks(start, first_row, len(wanted), self._cache.n_batch)
+        for chunk_start, chunk_end in chunks:
             result = self._evaluate(wanted, chunk_start, chunk_end, first_row)
-            if on_progress is not None:
+            if on_progress is not None and len(chunks) > 1:
                 on_progress(chunk_end - start, len(wanted) - start)
         assert result is not None
         return result

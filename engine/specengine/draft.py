@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from specengine.distribution import Distribution
+from specengine.logprobs import TokenLogprobs
 
 
 @dataclass(slots=True)
@@ -36,3 +37,5 @@ class Verdict:
 
     accepted: int
     token: int
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    """Of the accepted tokens and of `token`, where the target was asked for them."""

@@ -6,7 +6,7 @@ class SpecEngineError(Exception):
 
 
 class ModelFileError(SpecEngineError):
-    """A model file cannot be used: truncated, not GGUF, too large for memory, refused by llama.cpp."""
+    """A model file cannot be used: truncated, not GGUF, too large, refused by llama.cpp."""
 
 
 class VocabMismatchError(SpecEngineError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from specengine.logprobs import TokenLogprobs
     from specengine.statistics import Statistics
 
 FinishReason = Literal["stop", "length", "cancelled", "error"]
@@ -13,7 +14,11 @@ FinishReason = Literal["stop", "length", "cancelled", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Slow work under way: `done` of `total` bytes (download), per mille (load), tokens (prompt)."""
+    """Slow work under way.
+
+    `done` of `total` are bytes (download, load) or tokens (prompt); `total` is 0 while nobody knows
+    it. `label` names the file or the model.
+    """
 
     stage: Literal["download", "load", "prompt"]
     done: int
@@ -40,3 +45,4 @@ class Finished:
     stats: Statistics
     error: str | None = None
     notices: tuple[str, ...] = ()
+    logprobs: tuple[TokenLogprobs, ...] = ()

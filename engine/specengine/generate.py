@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from specengine.answer_text import AnswerText
 from specengine.cancel import AbortFlag
 from specengine.controller import DraftLengthController
-from specengine.draft import Draft
+from specengine.draft import Draft, Verdict
 from specengine.drafters import Drafter
 from specengine.drafters.none import NoDrafter
 from specengine.errors import CancelledError, ContextFullError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason
+from specengine.logprobs import TokenLogprobs
 from specengine.sequence import TokenBuffer
 from specengine.statistics import Statistics
 from specengine.target import Target
@@ -71,6 +72,7 @@ class _Answer:
         self._abort = abort
         self._stats = Statistics(prompt_tokens=len(prompt))
         self._notices: list[str] = []
+        self._logprobs: list[TokenLogprobs] = []
         self._reason: FinishReason | None = None
         self._started = time.perf_counter()
         self._decode_started = 0.0
@@ -80,9 +82,9 @@ class _Answer:
     def run(self) -> Iterator[Chunk | Finished]:
         error: str | None = None
         try:
-            yield from self._commit(self._prompt_pass())
+            yield from self._prompt_pass()
             while self._reason is None:
-                yield from self._commit(self._round())
+                yield from self._round()
         except CancelledError:
             self._reason = "cancelled"
         except SpecEngineError as failure:
@@ -101,9 +103,10 @@ class _Answer:
             stats,
             error,
             tuple(dict.fromkeys(self._notices)),
+            tuple(self._logprobs[: len(self._text.tokens)]),
         )
 
-    def _prompt_pass(self) -> list[int]:
+    def _prompt_pass(self) -> Iterator[Chunk]:
         self._check_cancelled()
         verdict = self._target.verify(self._sequence.view(), Draft())
         now = time.perf_counter()
@@ -113,10 +116,10 @@ class _Answer:
         self._decode_started = now
         self._verify_start = self._target.verify_s
         self._draft_start = self._drafter.draft_s
-        return [verdict.token]
+        yield from self._commit(Draft(), verdict)
 
-    def _round(self) -> list[int]:
-        """One draft and one target pass; the tokens that it commits, at least one."""
+    def _round(self) -> Iterator[Chunk]:
+        """One draft and one target pass, which commit at least one token."""
         self._check_cancelled()
         draft_s, verify_s = self._drafter.draft_s, self._target.verify_s
         draft = self._propose()
@@ -128,10 +131,10 @@ class _Answer:
             self._drafter.draft_s - draft_s,
             self._target.verify_s - verify_s,
         )
-        return [*draft.tokens[: verdict.accepted], verdict.token]
+        yield from self._commit(draft, verdict)
 
     def _propose(self) -> Draft:
-        # The pass yields one token beyond the draft: leave room for it, in the answer and the cache.
+        # The pass yields one token beyond the draft: it needs room as well.
         left = self._limit - self._text.committed
         room = min(left - 1, self._target.max_draft)
         k = self._controller.length(room)
@@ -152,11 +155,11 @@ class _Answer:
             self._notices.append(self._drafter.notice)
         return draft
 
-    def _commit(self, tokens: list[int]) -> Iterator[Chunk]:
+    def _commit(self, draft: Draft, verdict: Verdict) -> Iterator[Chunk]:
         """Append what a round committed, up to whatever ends the answer, and show it."""
         shown: list[str] = []
         kept: list[int] = []
-        for token in tokens:
+        for token in (*draft.tokens[: verdict.accepted], verdict.token):
             if token in self._target.vocab.eog:
                 self._reason = "stop"
                 break
@@ -169,6 +172,7 @@ class _Answer:
             if self._text.committed == self._limit:
                 self._reason = "length"
                 break
+        self._logprobs.extend(verdict.logprobs[: len(kept)])
         self._clock()
         self._stats.completion_tokens = self._text.committed
         if kept:

@@ -152,12 +152,25 @@ class Pair:
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
         reproducible: bool = False,
+        logprobs: int | None = None,
+        on_prompt: Callable[[int, int], None] | None = None,
     ) -> Iterator[Chunk | Finished]:
-        """Answer the token ids `prompt`; see `generate` for what is yielded and raised."""
+        """Answer the token ids `prompt`; see `generate` for what is yielded and raised.
+
+        `reproducible` makes the text independent of the drafter and the draft length, bit for bit.
+        `logprobs` and `on_prompt` are those of `LocalTarget`.
+        """
         self._set_width(_REPRODUCIBLE_WIDTH if reproducible else 1)
         acceptance = make_rule(rule, sampling)
         transforms = Transforms(sampling)
-        target = LocalTarget(self._target.vocab, self._target.context, transforms, acceptance)
+        target = LocalTarget(
+            self._target.vocab,
+            self._target.context,
+            transforms,
+            acceptance,
+            logprobs=logprobs,
+            on_prompt=on_prompt,
+        )
         drafter = self._drafter(sampling, acceptance) if drafting else NoDrafter()
         controller: DraftLengthController = FixedDraftLength(
             min(DEFAULT_DRAFT_LENGTH if draft_length is None else draft_length, draft_max)

@@ -1,4 +1,4 @@
-"""What an answer cost and what drafting brought: the figures of `ask --json` and the status line."""
+"""What an answer cost and what drafting brought: the figures of `ask --json`."""
 
 from __future__ import annotations
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from specengine.context import Context
 from specengine.draft import Draft, Verdict
+from specengine.logprobs import token_logprobs
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import Tokens
@@ -42,12 +45,24 @@ class LocalTarget:
     """A target in this process: one pass over the draft gives p at every position."""
 
     def __init__(
-        self, vocab: Vocab, context: Context, transforms: Transforms, rule: AcceptanceRule
+        self,
+        vocab: Vocab,
+        context: Context,
+        transforms: Transforms,
+        rule: AcceptanceRule,
+        *,
+        logprobs: int | None = None,
+        on_prompt: Callable[[int, int], None] | None = None,
     ) -> None:
+        """`logprobs`: how many alternatives to report with each token's log-probability, None for
+        no report. `on_prompt(done, total)` hears of evaluations that take several passes.
+        """
         self.vocab = vocab
         self.context = context
         self._transforms = transforms
         self._rule = rule
+        self._logprobs = logprobs
+        self._on_prompt = on_prompt
 
     @property
     def n_ctx(self) -> int:
@@ -64,9 +79,14 @@ class LocalTarget:
     def verify(self, prefix: Tokens, draft: Draft) -> Verdict:
         n = len(prefix)
         tokens = np.concatenate((prefix, np.array(draft.tokens, dtype=np.int32)))
-        rows = self.context.logits(tokens, last=len(draft) + 1)
+        rows = self.context.logits(tokens, last=len(draft) + 1, on_progress=self._on_prompt)
         # Penalties and grammar see the draft tokens before a position as if they stood: they do,
         # whenever that position is looked at.
-        return self._rule.verify(
+        verdict = self._rule.verify(
             draft, lambda i: self._transforms.distribution(rows[i], tokens[: n + i]), position=n
         )
+        if self._logprobs is None:
+            return verdict
+        emitted = [*draft.tokens[: verdict.accepted], verdict.token]
+        found = (token_logprobs(rows[i], t, self._logprobs) for i, t in enumerate(emitted))
+        return replace(verdict, logprobs=tuple(found))

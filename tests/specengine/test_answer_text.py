@@ -3,9 +3,9 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.fakes import FakeVocab
 
 from specengine.answer_text import AnswerText
+from support.fakes import FakeVocab
 
 
 def answer(pieces: list[bytes], stop: list[str]) -> tuple[AnswerText, list[str]]:

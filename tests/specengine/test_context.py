@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.fakes import BrokenPass, FakeKVCache, markov
 
 from specengine.context import Context
 from specengine.errors import BackendError, ContextFullError
+from support.fakes import BrokenPassError, FakeKVCache, markov
 
 V = 5
 MODEL = markov(V, seed=1)
@@ -104,10 +104,10 @@ def test_a_broken_pass_leaves_the_cache_as_it_says() -> None:
     context.logits([0, 1])
 
     def fail() -> None:
-        raise BrokenPass("half way")
+        raise BrokenPassError("half way")
 
     cache.before_decode = fail
-    with pytest.raises(BrokenPass):
+    with pytest.raises(BrokenPassError):
         context.logits([0, 1, 2, 3, 4, 0])
     assert context.tokens.tolist() == cache.held == [0, 1, 2, 3]
     cache.before_decode = lambda: None
@@ -133,10 +133,10 @@ def test_any_history_of_sequences_and_failures_equals_a_fresh_run(
         if breaks:
 
             def fail() -> None:
-                raise BrokenPass("broken")
+                raise BrokenPassError("broken")
 
             cache.before_decode = fail
-            with pytest.raises(BrokenPass):
+            with pytest.raises(BrokenPassError):
                 context.logits(tokens)
             cache.before_decode = lambda: None
         else:

@@ -1,16 +1,16 @@
-"""The loop on scripted models. Numbers in names are those of the acceptance cases (docs/exactness.md)."""
+"""The loop on scripted models. Case numbers are those of docs/exactness.md."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.fakes import BrokenPass, greedy_continuation, markov, scripted
-from support.rig import Rig
 
 from specengine.draft import Draft
 from specengine.drafters.lookup import LookupDrafter
 from specengine.errors import CancelledError, ContextFullError
 from specengine.sequence import Tokens
+from support.fakes import BrokenPassError, greedy_continuation, markov, scripted
+from support.rig import Rig
 
 PROMPT = [1, 2, 3]
 TARGET = markov(8, seed=7)
@@ -127,7 +127,9 @@ def test_case_13_cancel_or_exception_anywhere_leaves_valid_caches(seed: int) -> 
     draft = markov(8, seed=7, sharpness=2.5)
     rig = Rig(TARGET, draft=draft)
     countdown = int(rng.integers(1, 25))
-    failure = [BrokenPass("broken"), CancelledError("cancelled"), RuntimeError("odd")][seed % 3]
+    failure = [BrokenPassError("broken"), CancelledError("cancelled"), RuntimeError("odd")][
+        seed % 3
+    ]
 
     def tick() -> None:
         nonlocal countdown
@@ -174,7 +176,7 @@ def test_an_error_of_the_target_ends_the_answer_and_keeps_what_came() -> None:
 
     def fail() -> None:
         if rig.target_cache.passes == 6:
-            raise BrokenPass("the sixth pass broke")
+            raise BrokenPassError("the sixth pass broke")
 
     rig.target_cache.before_decode = fail
     answer = rig.run(PROMPT)
@@ -241,3 +243,21 @@ def test_lookup_drafts_what_the_prompt_says() -> None:
     answer = rig.run(prompt, 4, max_tokens=9)
     assert list(answer.tokens) == script[4:]
     assert answer.stats.accepted > 0
+
+
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_logprobs_are_of_the_row_that_produced_the_token(k: int) -> None:
+    rig = Rig(TARGET, draft=markov(8, seed=8), logprobs=2)
+    answer = rig.run(PROMPT, k, max_tokens=20)
+    assert [lp.token for lp in answer.logprobs] == list(answer.tokens)
+    for i, found in enumerate(answer.logprobs):
+        row = TARGET([*PROMPT, *answer.tokens[:i]]).astype(np.float64)
+        expected = row[found.token] - np.log(np.exp(row).sum())
+        assert found.logprob == pytest.approx(expected, abs=1e-5)
+        assert found.top[0][0] == found.token  # greedy
+
+
+def test_logprobs_end_where_the_text_does() -> None:
+    model = scripted(8, [0, 1, 2, 3, 4, 5], start=len(PROMPT))
+    answer = Rig(model, draft=model, logprobs=1).run(PROMPT, 4, stop=["cd"], max_tokens=9)
+    assert len(answer.logprobs) == len(answer.tokens) == 2

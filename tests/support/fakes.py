@@ -125,5 +125,5 @@ def greedy_continuation(model: Model, prompt: Sequence[int], n: int) -> list[int
     return tokens[len(prompt) :]
 
 
-class BrokenPass(BackendError):
+class BrokenPassError(BackendError):
     """Raised by tests inside a pass."""

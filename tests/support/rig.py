@@ -36,6 +36,7 @@ class Rig:
         n_ctx: int = 256,
         draft_n_ctx: int = 256,
         pieces: dict[int, bytes] | None = None,
+        logprobs: int | None = None,
     ) -> None:
         self.abort = AbortFlag()
         self.vocab = FakeVocab(n_vocab, eog, pieces)
@@ -43,7 +44,11 @@ class Rig:
         self.draft_cache = FakeKVCache(draft or model, n_vocab, n_ctx=draft_n_ctx)
         acceptance = make_rule(rule, sampling)
         self.target = LocalTarget(
-            self.vocab, Context(self.target_cache), Transforms(sampling), acceptance
+            self.vocab,
+            Context(self.target_cache),
+            Transforms(sampling),
+            acceptance,
+            logprobs=logprobs,
         )
         self.drafter: Drafter = NoDrafter()
         if draft is not None:

@@ -33,7 +33,9 @@ class LlamaVocab:
 
     @functools.cached_property
     def eog(self) -> frozenset[int]:
-        return frozenset(t for t in self._special if self._llama.llama_vocab_is_eog(self._handle, t))
+        return frozenset(
+            t for t in self._special if self._llama.llama_vocab_is_eog(self._handle, t)
+        )
 
     @functools.cached_property
     def control(self) -> dict[str, int]:
