@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
 from specchat import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import load_registry
