@@ -76,13 +76,16 @@ def find(
         return _visual_studio(environ)
     cc = cc or _first_that_runs("cc", "gcc", "clang")
     cxx = cxx or _first_that_runs("c++", "g++", "clang++")
-    versions = [command and _output([*command.split(), "--version"]) for command in (cc, cxx)]
-    if not (cc and cxx and all(versions)):
-        missing = "C" if not versions[0] else "C++"
+    if not (cc and cxx):
+        missing = "C++" if cc else "C"
         raise CompilerMissingError(f"no {missing} compiler runs here; install one with: {remedy()}")
+    versions = [_output([*command.split(), "--version"]) for command in (cc, cxx)]
+    for command, version in zip((cc, cxx), versions, strict=True):
+        if not version:
+            raise CompilerMissingError(f"the compiler {command} does not run here: is it on PATH?")
     macros = _macros(cc)
     cpu = "\n".join(f"{name} {value}" for name, value in sorted(macros.items()))
-    identity = "\n".join([*filter(None, versions), cpu or platform.processor()])
+    identity = "\n".join([*versions, cpu or platform.processor()])
     return Compiler(cc, cxx, identity, macros)
 
 

@@ -1,6 +1,6 @@
 """Writes engine/specengine/llama/probe.gguf, the tiny random model that the probe decodes.
 
-    python packaging/probe/generate.py
+    python packaging/probe_model.py
 
 One layer whose matrices are quantized in each way that llama.cpp has AMX or repacked kernels
 for, in the smallest shapes that those kernels take. The random numbers are the raw output of
@@ -17,7 +17,7 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type
 from numpy.typing import NDArray
 
-TARGET = Path(__file__).resolve().parents[2] / "engine/specengine/llama/probe.gguf"
+TARGET = Path(__file__).resolve().parents[1] / "engine/specengine/llama/probe.gguf"
 
 EMBEDDING = 256  # the length of a K-quant block
 HEAD = FEED_FORWARD = VOCABULARY = 32  # two AMX tiles of 16 rows

@@ -1,0 +1,130 @@
+"""Which compilers are found, what they are taken for, and what to say where there are none."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import compiler
+from compiler import Compiler, CompilerMissingError
+
+GCC_12 = {"__GNUC__": "12", "__GNUC_MINOR__": "2"}
+AMX = {"__AMX_TILE__": "1"}
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="compilers here are shell scripts")
+
+
+@pytest.mark.parametrize(
+    ("macros", "needed"),
+    [
+        pytest.param({**GCC_12, **AMX}, True, id="GCC 12 on a CPU with AMX"),
+        pytest.param(GCC_12, False, id="GCC 12 on a CPU without AMX"),
+        pytest.param({"__GNUC__": "13", "__GNUC_MINOR__": "2", **AMX}, True, id="GCC 13.2"),
+        pytest.param({"__GNUC__": "13", "__GNUC_MINOR__": "3", **AMX}, False, id="GCC 13.3"),
+        pytest.param({"__GNUC__": "14", "__GNUC_MINOR__": "1", **AMX}, False, id="GCC 14.1"),
+        pytest.param(
+            {"__clang__": "1", "__GNUC__": "4", "__GNUC_MINOR__": "2", **AMX}, False, id="clang"
+        ),
+        pytest.param({}, False, id="Visual Studio"),
+    ],
+)
+def test_amx_header_is_for_gcc_before_13_3_where_the_cpu_has_amx(
+    macros: dict[str, str], needed: bool
+) -> None:
+    assert Compiler("cc", "c++", "", macros).needs_amx_header is needed
+
+
+def write_compiler(folder: Path, name: str, version: str, macros: str = "") -> None:
+    """A compiler that knows its version and its macros, which is all that is asked of it."""
+    script = folder / name
+    script.write_text(
+        f'#!/bin/sh\ncase "$*" in *--version) echo "{version}";; *) printf "{macros}";; esac\n'
+    )
+    script.chmod(0o755)
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the whole PATH."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+@posix
+def test_identity_tells_versions_and_cpu(programs: Path) -> None:
+    write_compiler(programs, "cc", "cc 12.2.0", r"#define __GNUC__ 12\n#define __AMX_TILE__ 1\n")
+    write_compiler(programs, "c++", "c++ 12.2.0")
+    found = compiler.find({})
+    assert (found.cc, found.cxx) == ("cc", "c++")
+    assert found.macros == {"__GNUC__": "12", "__AMX_TILE__": "1"}
+    assert found.identity.splitlines() == [
+        "cc 12.2.0",
+        "c++ 12.2.0",
+        "__AMX_TILE__ 1",
+        "__GNUC__ 12",
+    ]
+
+
+@posix
+def test_cc_and_cxx_outrank_the_defaults(programs: Path) -> None:
+    for name in ("cc", "c++", "mine", "mine++", "icx", "icpx"):
+        write_compiler(programs, name, f"{name} 1")
+    found = compiler.find({"CC": "mine -m64", "CXX": "mine++"}, ("icx", "icpx"))
+    assert (found.cc, found.cxx) == ("mine -m64", "mine++")
+    found = compiler.find({}, ("icx", "icpx"))
+    assert (found.cc, found.cxx) == ("icx", "icpx")
+
+
+@posix
+@pytest.mark.parametrize(("there", "missing"), [([], "C compiler"), (["cc"], "C++ compiler")])
+def test_a_missing_compiler_is_named_with_the_command_that_installs_it(
+    programs: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], missing: str
+) -> None:
+    for name in [*there, "apt-get"]:
+        write_compiler(programs, name, f"{name} 1")
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    with pytest.raises(CompilerMissingError) as caught:
+        compiler.find({})
+    assert str(caught.value) == (
+        f"no {missing} runs here; install one with: sudo apt-get install build-essential"
+    )
+
+
+@posix
+def test_a_compiler_that_was_asked_for_is_not_replaced_by_another(programs: Path) -> None:
+    for name in ("cc", "c++"):
+        write_compiler(programs, name, f"{name} 1")
+    with pytest.raises(CompilerMissingError, match="the compiler icx does not run here"):
+        compiler.find({}, ("icx", "icpx"))
+
+
+@posix
+def test_a_compiler_that_does_not_run_counts_as_missing(programs: Path) -> None:
+    write_compiler(programs, "cc", "cc 1")
+    write_compiler(programs, "c++", "c++ 1")
+    (programs / "cc").write_text("#!/bin/sh\nexit 1\n")  # as macOS has it before Xcode's tools
+    with pytest.raises(CompilerMissingError, match="no C compiler"):
+        compiler.find({})
+
+
+@pytest.mark.parametrize(
+    ("system", "manager", "command"),
+    [
+        ("Linux", "dnf", "sudo dnf install gcc gcc-c++ make"),
+        ("Linux", "pacman", "sudo pacman -S --needed base-devel"),
+        ("Darwin", None, "xcode-select --install"),
+        ("Windows", None, "winget install Microsoft.VisualStudio.2022.BuildTools"),
+    ],
+)
+def test_remedy_fits_the_platform(
+    monkeypatch: pytest.MonkeyPatch, system: str, manager: str | None, command: str
+) -> None:
+    monkeypatch.setattr(platform, "system", lambda: system)
+    monkeypatch.setattr(shutil, "which", lambda name: name if name == manager else None)
+    assert compiler.remedy().startswith(command)
