@@ -206,8 +206,8 @@ class Pair:
         )
 
     def _set_width(self, width: int) -> None:
-        context = self._target.context
-        if context.min_width != width:
-            # What narrower passes left in the cache may differ in its last bits.
-            context.forget()
-            context.min_width = width
+        for loaded in (self._target, self._draft):
+            if loaded is not None and loaded.context.min_width != width:
+                # What narrower passes left in the cache may differ in its last bits.
+                loaded.context.forget()
+                loaded.context.min_width = width

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -43,18 +43,6 @@ class EngineThread:
     def call(self, job: Callable[[], T]) -> T:
         """Run `job` in the engine thread and wait for it."""
         return self.submit(job).result()
-
-    def iterate(self, start: Callable[[], Iterator[T]], emit: Callable[[T], None]) -> Future[None]:
-        """Run the iterator that `start` makes to its end, handing each item to `emit`.
-
-        Both run in the engine thread: `emit` must only pass the item on.
-        """
-
-        def drain() -> None:
-            for item in start():
-                emit(item)
-
-        return self.submit(drain)
 
     def close(self, timeout: float | None = None) -> None:
         """Finish the submitted jobs and end the thread; call before the interpreter exits."""

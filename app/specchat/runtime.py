@@ -1,0 +1,185 @@
+"""The models behind a chat: loads a profile's pair and answers, all model work in one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from specengine.cancel import AbortFlag
+from specengine.chat_template import Turn, encode_chat
+from specengine.conversation import fit_turns
+from specengine.errors import SpecEngineError
+from specengine.events import Chunk, Finished, Progress
+from specengine.pair import MAX_DRAFT, LoadOptions, Pair
+from specengine.sampling import SamplingParams
+from specengine.statistics import Statistics
+from specengine.thread import EngineThread
+
+from specchat.errors import SpecchatError
+from specchat.models.registry import Profile, Registry
+from specchat.preparation import prepare
+
+logger = logging.getLogger(__name__)
+
+Event = Progress | Chunk | Finished
+
+# Kept free for the answer when old turns leave a full context, in tokens.
+_ANSWER_ROOM = 512
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """What a person may ask of one answer; None leaves the choice to the engine."""
+
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    rule: str | None = None
+    draft_max: int = MAX_DRAFT
+    draft_length: int | None = None
+    drafting: bool = True
+    raw: bool = False
+    reproducible: bool = False
+    logprobs: int | None = None
+
+
+class Runtime:
+    """One loaded pair at a time, and one answer at a time."""
+
+    def __init__(self, registry: Registry, *, n_threads: int | None = None) -> None:
+        self.profile: Profile | None = None
+        self._registry = registry
+        self._n_threads = n_threads
+        self._thread = EngineThread()
+        self._abort = AbortFlag()
+        self._pair: Pair | None = None
+        self._running: Future[None] | None = None
+        self._load_s = 0.0
+
+    async def load(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
+        """Fetch, check and load what `profile` names, in place of what is loaded.
+
+        `on_event` is called from other threads. Raises SpecchatError or SpecEngineError.
+        """
+        self._abort.clear()
+        ready = await asyncio.to_thread(prepare, profile, self._registry, on_event, self._abort)
+
+        def swap() -> None:
+            self._unload()
+            started = time.perf_counter()
+            self._pair = Pair(
+                ready.target,
+                ready.draft,
+                method=ready.method,
+                n_shared=ready.n_shared,
+                options=LoadOptions(profile.n_ctx, self._n_threads, ready.use_extra_bufts),
+                abort=self._abort,
+                on_progress=lambda name, done: on_event(
+                    Progress("load", round(1000 * done), 1000, name)
+                ),
+            )
+            self._load_s = time.perf_counter() - started
+            self.profile = profile
+
+        await asyncio.wrap_future(self._thread.submit(swap))
+
+    async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
+        """Answer the last of `turns`. Always ends with exactly one Finished, errors included."""
+        await self._idle()
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def emit(event: Event) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+        self._abort.clear()
+        self._running = self._thread.submit(lambda: self._run(turns, options, emit))
+        finished = False
+        try:
+            while not finished:
+                event = await events.get()
+                finished = isinstance(event, Finished)
+                yield event
+        finally:
+            if not finished:
+                self.cancel()  # the caller has gone away
+
+    def cancel(self) -> None:
+        """Stop the running answer or load; from any thread, at once."""
+        self._abort.set()
+
+    async def close(self) -> None:
+        """Stop whatever runs, free the models, end the thread."""
+        self._abort.set()
+        await asyncio.wrap_future(self._thread.submit(self._unload))
+        await asyncio.to_thread(self._thread.close)
+
+    async def _idle(self) -> None:
+        """Wait for the answer before this one: the abort flag belongs to it until it has ended."""
+        if self._running is not None:
+            await asyncio.wrap_future(self._running)
+
+    def _run(
+        self, turns: Sequence[Turn], options: AnswerOptions, emit: Callable[[Event], None]
+    ) -> None:
+        """In the engine thread: hand on every event, and a Finished whatever happens."""
+        try:
+            for event in self._answer(turns, options, emit):
+                emit(event)
+        except (SpecEngineError, SpecchatError) as error:
+            emit(Finished("error", "", (), Statistics(), str(error)))
+        except Exception as error:
+            logger.exception("an answer failed")
+            message = f"internal error ({type(error).__name__}: {error}); the log has more"
+            emit(Finished("error", "", (), Statistics(), message))
+
+    def _answer(
+        self, turns: Sequence[Turn], options: AnswerOptions, emit: Callable[[Event], None]
+    ) -> Iterator[Event]:
+        pair = self._pair
+        if pair is None:
+            raise SpecchatError("no model is loaded")
+        prompt, notices = _encode(pair, turns, options)
+        for event in pair.answer(
+            prompt,
+            options.sampling,
+            rule=options.rule,
+            drafting=options.drafting,
+            draft_max=options.draft_max,
+            draft_length=options.draft_length,
+            max_tokens=options.max_tokens,
+            stop=options.stop,
+            reproducible=options.reproducible,
+            logprobs=options.logprobs,
+            on_prompt=lambda done, total: emit(Progress("prompt", done, total, "reading")),
+        ):
+            if isinstance(event, Finished):
+                stats = replace(event.stats, load_s=self._load_s)
+                event = replace(event, stats=stats, notices=(*notices, *event.notices))
+            yield event
+
+    def _unload(self) -> None:
+        if self._pair is not None:
+            pair, self._pair, self.profile = self._pair, None, None
+            pair.close()
+
+
+def _encode(
+    pair: Pair, turns: Sequence[Turn], options: AnswerOptions
+) -> tuple[list[int], tuple[str, ...]]:
+    """The prompt's token ids, and what a person should know about them."""
+    if options.raw:
+        text = "".join(turn.text for turn in turns)
+        return pair.vocab.tokenize(text, bos=True), ()
+    room = min(options.max_tokens or _ANSWER_ROOM, pair.n_ctx // 4)
+
+    def encode(kept: Sequence[Turn]) -> list[int]:
+        return encode_chat(pair.chat_template, kept, pair.vocab)
+
+    kept, dropped = fit_turns(turns, lambda some: len(encode(some)), pair.n_ctx - room)
+    notice = f"the chat is longer than the context of {pair.n_ctx} tokens: left out {dropped} turns"
+    return encode(kept), (notice,) if dropped else ()

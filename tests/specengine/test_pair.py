@@ -1,0 +1,144 @@
+"""The engine on a real model: SmolLM2-135M as target and as its own draft model."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specengine.errors import ContextFullError, ModelFileError
+from specengine.events import Finished
+from specengine.pair import LoadOptions, Pair
+from specengine.sampling import SamplingParams
+
+GREEDY = SamplingParams(temperature=0)
+QUESTION = "What is the capital of France?"
+
+
+@pytest.fixture(scope="module")
+def pair(tiny_model: Path) -> Iterator[Pair]:
+    pair = Pair(tiny_model, tiny_model, method="model", options=LoadOptions(n_ctx=1024))
+    yield pair
+    pair.close()
+
+
+def chat(pair: Pair, question: str, *before: int) -> list[int]:
+    def literal(text: str) -> list[int]:
+        return pair.vocab.tokenize(text, special=True)
+
+    start = list(before) or literal("<|im_start|>system\n<|im_end|>\n")
+    return [
+        *start,
+        *literal("<|im_start|>user\n"),
+        *pair.vocab.tokenize(question),
+        *literal("<|im_end|>\n<|im_start|>assistant\n"),
+    ]
+
+
+def run(pair: Pair, prompt: list[int], **options: object) -> Finished:
+    options = {"sampling": GREEDY, "max_tokens": 48, "reproducible": True} | options
+    *_, finished = pair.answer(prompt, **options)  # type: ignore[arg-type]
+    assert isinstance(finished, Finished)
+    return finished
+
+
+def test_it_says_paris(pair: Pair) -> None:
+    answer = run(pair, chat(pair, QUESTION))
+    assert "Paris" in answer.text
+    assert answer.reason == "stop"
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 16])
+def test_case_1_self_draft_is_accepted_whole_and_equals_plain(pair: Pair, k: int) -> None:
+    prompt = chat(pair, "Name three primary colours.")
+    plain = run(pair, prompt, max_tokens=64, drafting=False)
+    drafted = run(pair, prompt, max_tokens=64, draft_length=k)
+    assert drafted.tokens == plain.tokens
+    assert plain.stats.target_passes == 63
+    assert drafted.stats.acceptance_rate == 1.0
+    assert drafted.stats.target_passes == -(-63 // (k + 1))
+
+
+@pytest.mark.parametrize("method", ["none", "lookup", "model"])
+@pytest.mark.parametrize("k", [1, 4, 8])
+def test_reproducible_text_does_not_depend_on_the_drafter(
+    pair: Pair, method: str, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair, "method", method)
+    prompt = chat(pair, "Repeat this twice: the cat sat on the mat, the cat sat on the hat.")
+    plain = run(pair, prompt, drafting=False)
+    assert run(pair, prompt, draft_length=k).tokens == plain.tokens
+
+
+def test_the_next_turn_equals_a_fresh_run_and_evaluates_only_what_is_new(
+    pair: Pair, tiny_model: Path
+) -> None:
+    first = run(pair, chat(pair, QUESTION))
+    prompt = chat(pair, "And of Italy?", *chat(pair, QUESTION), *first.tokens, 2, 198)
+    second = run(pair, prompt)
+    fresh = Pair(tiny_model, method="none", options=LoadOptions(n_ctx=1024))
+    try:
+        assert run(fresh, prompt).tokens == second.tokens
+    finally:
+        fresh.close()
+
+
+def test_case_13_cancel_in_the_prompt_and_going_on(pair: Pair) -> None:
+    long_prompt = chat(pair, "word " * 900)
+    short = chat(pair, QUESTION)
+    expected = run(pair, short).tokens
+    timer = threading.Timer(0.05, pair.abort.set)
+    timer.start()
+    cancelled = run(pair, long_prompt)
+    timer.join()
+    pair.abort.clear()
+    assert cancelled.reason == "cancelled"
+    assert run(pair, short).tokens == expected
+
+
+def test_case_14_an_answer_that_fills_the_context(tiny_model: Path) -> None:
+    pair = Pair(tiny_model, tiny_model, method="model", options=LoadOptions(n_ctx=64))
+    try:
+        prompt = (pair.vocab.tokenize("one two three four five six seven eight ") * 9)[:56]
+        answer = run(pair, prompt, max_tokens=None, draft_length=16)
+        assert answer.reason == "length"
+        assert len(answer.tokens) == 8
+        with pytest.raises(ContextFullError, match="no room"):
+            pair.answer([1] * 64, GREEDY)
+    finally:
+        pair.close()
+
+
+def test_logprobs_equal_those_of_the_plain_run(pair: Pair) -> None:
+    prompt = chat(pair, QUESTION)
+    plain = run(pair, prompt, drafting=False, logprobs=3)
+    drafted = run(pair, prompt, draft_length=4, logprobs=3)
+    assert len(plain.logprobs) == len(plain.tokens)
+    for a, b in zip(plain.logprobs, drafted.logprobs, strict=True):
+        assert a.token == b.token
+        assert a.logprob == pytest.approx(b.logprob, abs=1e-3)
+    assert any(abs(a.logprob) > 1e-4 for a in plain.logprobs)
+
+
+def test_a_seed_repeats_a_text(pair: Pair) -> None:
+    prompt = chat(pair, "Tell me a story.")
+    sampling = SamplingParams(temperature=1.0, seed=7)
+    texts = {run(pair, prompt, sampling=sampling, max_tokens=24).tokens for _ in range(2)}
+    assert len(texts) == 1
+    other = run(pair, prompt, sampling=SamplingParams(temperature=1.0, seed=8), max_tokens=24)
+    assert other.tokens not in texts
+
+
+def test_a_file_that_llama_cpp_refuses_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(b"GGUF" + bytes(100))
+    with pytest.raises(ModelFileError, match=r"bad\.gguf"):
+        Pair(bad)
+
+
+def test_rows_are_views_into_llama_cpps_buffer(pair: Pair) -> None:
+    rows = pair._target.context.logits(chat(pair, QUESTION), last=3)
+    assert rows.shape == (3, pair.vocab.size)
+    assert rows.dtype == np.float32
+    assert not rows.flags.owndata
