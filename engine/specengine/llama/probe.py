@@ -7,6 +7,7 @@ illegal instruction at its first pass. Whether it does depends on who built it a
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -140,15 +141,20 @@ def _run(command: Sequence[str], timeout_s: float) -> ChildRun:
         return ChildRun(_stages(error.stdout or b""), death=death, lasting=False)
     except OSError as error:
         return ChildRun({}, error=f"llama.cpp cannot be tried: {error}", lasting=False)
-    stages = _stages(done.stdout)
-    number = _WINDOWS_DEATHS.get(done.returncode, -done.returncode)
+    return _ended(done.returncode, done.stdout, done.stderr)
+
+
+def _ended(code: int, stdout: bytes, stderr: bytes) -> ChildRun:
+    """What the exit code of a child that ended by itself tells."""
+    stages = _stages(stdout)
+    number = _WINDOWS_DEATHS.get(code, -code)
     if number > 0:
         name = _SIGNAL_NAMES.get(number, f"signal {number}")
         death = f"dies of {(signal.strsignal(number) or 'an unknown signal').lower()} ({name})"
         # SIGKILL comes from outside, from the kernel that is out of memory for instance.
         return ChildRun(stages, death=death, lasting=name != "SIGKILL")
-    if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+    if code:
+        lines = stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
         return ChildRun(stages, error=f"llama.cpp cannot be tried: {lines[-1]}", lasting=False)
     return ChildRun(stages)
 
@@ -202,4 +208,5 @@ def _write(file: Path, cache: _Cache) -> None:
         temporary.write_text(cache.model_dump_json(indent=1), "utf-8")
         temporary.replace(file)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
