@@ -13,6 +13,7 @@ from specchat.models.errors import DownloadError
 from specchat.models.lock import locked
 from specchat.models.registry import Model
 from specchat.models.store import ModelStore
+from specchat.settings import load_settings
 
 _log = logging.getLogger(__name__)
 
@@ -28,9 +29,9 @@ def ensure_model(
 ) -> Path:
     """The verified file of `model`: known already, found on this computer, or downloaded.
 
-    A path is returned as it is. `folder` is the models folder by default. Offline
-    (`SPECCHAT_OFFLINE`, `HF_HUB_OFFLINE`) nothing is connected to. Blocks; `cancel` may be set
-    from any thread. Raises DownloadError, DownloadCancelledError.
+    A path is returned as it is. `folder` is the models folder by default. Offline nothing is
+    connected to; the default is what the settings and `HF_HUB_OFFLINE` say. Blocks; `cancel` may
+    be set from any thread. Raises DownloadError, DownloadCancelledError.
     """
     if isinstance(model, Path):
         return model
@@ -55,7 +56,7 @@ def ensure_model(
             verified = download(
                 model, destination, cancel=cancel, on_progress=on_progress, on_notice=on_notice
             )
-            return store.record(model, destination, verified.sha256, verified.source).path
+            return store.record(model, destination, verified.sha256, "specchat").path
     except OSError as error:
         raise DownloadError(
             f"{model.name} cannot be stored in {store.folder}: {error.strerror or error}"
@@ -63,5 +64,4 @@ def ensure_model(
 
 
 def _offline() -> bool:
-    variables = ("SPECCHAT_OFFLINE", "HF_HUB_OFFLINE")
-    return any(os.environ.get(name, "").lower() in ("1", "true", "yes", "on") for name in variables)
+    return load_settings().offline or os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")

@@ -19,3 +19,7 @@ class DownloadError(SpecchatError):
 
 class DownloadCancelledError(SpecchatError):
     """The person stopped a download; what came so far is kept and the next one goes on there."""
+
+
+class MemoryShortageError(SpecchatError):
+    """A model or pair does not fit into memory; the message has all sizes."""

@@ -19,8 +19,11 @@ from pydantic import (
     model_validator,
 )
 
+from specchat import locations
 from specchat.models.errors import RegistryError
+from specchat.models.scan import scan
 from specchat.models.sources import problem
+from specengine.sampling import SamplingParams
 
 DRAFTERS_WITHOUT_MODEL = ("none", "lookup")
 
@@ -77,8 +80,8 @@ class Profile(_Entry):
     """System message. Empty: an empty one is sent. Absent: the model's template decides."""
     n_ctx: int = Field(default=4096, ge=256)
     """Context length in tokens."""
-    sampling: dict[str, Any] = {}
-    """Sampling settings that differ from the defaults."""
+    sampling: SamplingParams = SamplingParams.model_validate({})
+    """Sampling settings that suit the target; only those that were set count."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -122,16 +125,31 @@ class Registry:
             raise RegistryError(f"there is no profile {name!r}{_suggestion(name, self.profiles)}")
         return self.profiles[name]
 
-    def resolve(self, name_or_path: str) -> Model | Path:
-        """The model of this name, or the file at this path. Raises RegistryError."""
-        if name_or_path in self.models:
-            return self.models[name_or_path]
-        path = Path(name_or_path).expanduser()
-        if path.suffix == ".gguf" or len(path.parts) > 1 or path.exists():
-            if path.exists():
-                return path.absolute()
-            raise RegistryError(f"there is no file {name_or_path}")
-        return self.model(name_or_path)
+    def models_of(self, name: str) -> list[Model]:
+        """A model by its name, or all that a profile needs. Raises RegistryError."""
+        if name in self.profiles:
+            return [self.models[member] for member in self.profiles[name].models]
+        if name in self.models:
+            return [self.models[name]]
+        near = _suggestion(name, [*self.profiles, *self.models])
+        raise RegistryError(f"there is no model or profile {name!r}{near}")
+
+    def resolve(self, text: str) -> Model | Path:
+        """What a person may mean: a model's name, a path, or what another program calls its file.
+
+        `qwen2.5:7b` is Ollama's model of that name. Raises RegistryError.
+        """
+        if text in self.models:
+            return self.models[text]
+        path = Path(text).expanduser()
+        if path.is_file():
+            return path.absolute()
+        for found in scan(locations.models_dir()):
+            if found.name == text:
+                return found.path
+        if path.suffix == ".gguf":
+            raise RegistryError(f"there is no file {text}")
+        return self.model(text)
 
 
 def load_registry(own: Path | None = None) -> Registry:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from specchat.models.download import Unfinished
 from specchat.models.growing_file import sha256_of
 from specchat.models.registry import Model
-from specchat.models.scan import Found, scan
+from specchat.models.scan import Found, Keeper, scan
 
 
 class Receipt(BaseModel):
@@ -18,7 +20,8 @@ class Receipt(BaseModel):
     size: int
     mtime_ns: int
     sha256: str
-    source: str
+    keeper: Keeper
+    """The program whose folder it lies in."""
 
     def still_holds(self) -> bool:
         try:
@@ -47,10 +50,10 @@ class ModelStore:
         fits = model.sha256 in (None, receipt.sha256)
         return receipt if fits and receipt.still_holds() else None
 
-    def record(self, model: Model, path: Path, sha256: str, source: str) -> Receipt:
+    def record(self, model: Model, path: Path, sha256: str, keeper: Keeper) -> Receipt:
         stat = path.stat()
         receipt = Receipt(
-            path=path, size=stat.st_size, mtime_ns=stat.st_mtime_ns, sha256=sha256, source=source
+            path=path, size=stat.st_size, mtime_ns=stat.st_mtime_ns, sha256=sha256, keeper=keeper
         )
         new = self._receipt_path(model).with_suffix(".new")
         new.write_text(receipt.model_dump_json(indent=1), encoding="utf-8")
@@ -64,29 +67,34 @@ class ModelStore:
         for files of exactly the right size. Without a hash in the registry, where it lies where
         a download of the model would, or is the very file that an `hf:` source names.
         """
-        for found in scan(self.folder):
-            if sha256 := self._identity(found, model):
+        for found in self.candidates(model, scan(self.folder)):
+            sha256 = found.sha256 or sha256_of(found.path)
+            if model.sha256 in (None, sha256):
                 return self.record(model, found.path, sha256, found.keeper)
         return None
 
+    def candidates(self, model: Model, files: Iterable[Found]) -> Iterator[Found]:
+        """Those of `files` that are `model`, as far as can be said without reading them whole."""
+        for found in files:
+            if model.sha256 is None:
+                named = f"hf:{found.name}" in model.sources
+                fits = named or found.path == self.own_path(model)
+            elif found.sha256 is None:
+                fits = found.size == model.bytes
+            else:
+                fits = found.sha256 == model.sha256
+            if fits:
+                yield found
+
     def remove(self, model: Model) -> int:
-        """Delete the downloaded file and its receipt; files of other programs stay. Bytes freed."""
+        """Delete the download, finished or not; files of other programs stay. Bytes freed."""
         own = self.own_path(model)
-        freed = own.stat().st_size if own.exists() else 0
+        unfinished = Unfinished.of(own)
+        freed = unfinished.size() + (own.stat().st_size if own.exists() else 0)
+        unfinished.discard()
         own.unlink(missing_ok=True)
         self._receipt_path(model).unlink(missing_ok=True)
         return freed
-
-    def _identity(self, found: Found, model: Model) -> str | None:
-        """The SHA-256 of `found` if it is `model`, else None."""
-        if model.sha256 is None:
-            named = f"hf:{found.name}" in model.sources
-            if found.path == self.own_path(model) or named:
-                return found.sha256 or sha256_of(found.path)
-            return None
-        if found.sha256 is None and found.size == model.bytes:
-            return model.sha256 if sha256_of(found.path) == model.sha256 else None
-        return model.sha256 if found.sha256 == model.sha256 else None
 
     def _receipt_path(self, model: Model) -> Path:
         return self.folder / f"{model.name}.json"
