@@ -39,13 +39,19 @@ _SIGNAL_NAMES = {each.value: each.name for each in signal.Signals}
 
 
 class ProbeResult(BaseModel):
-    """What llama.cpp can do here; `detail` is one line for a person, with what to do."""
+    """What llama.cpp can do here. `remedy` is the command that mends it where it needs mending."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     works: bool
     use_extra_bufts: bool
-    detail: str
+    finding: str
+    remedy: str = ""
+
+    @property
+    def detail(self) -> str:
+        """One line for a person, with what to do."""
+        return f"{self.finding}; mend it with: {self.remedy}" if self.remedy else self.finding
 
 
 class _Stage(BaseModel):
@@ -86,7 +92,7 @@ def probe(
     file = cache_folder / CACHE_FILE
     key = _key(this_cpu())
     if key is None:
-        return _fails(f"llama-cpp-python is not installed; install it with: {library.INSTALL}")
+        return _fails("llama-cpp-python is not installed", library.INSTALL)
     cache = _read(file)
     if known := cache.root.get(key):
         return known
@@ -103,20 +109,20 @@ def judge(run: ChildRun) -> ProbeResult:
     if plain is None and run.error:
         return _fails(run.error)
     if plain is None or not np.isfinite(plain).all():
-        reason = run.death or "computes nothing"
-        return _fails(f"llama.cpp {reason} on this CPU; build it again here: {library.REBUILD}")
+        return _fails(f"llama.cpp {run.death or 'computes nothing'} on this CPU", library.REBUILD)
     if extra is None:
         problem = run.death or "fails"
     elif (error := relative_error(plain, extra)) > TOLERANCE:
         problem = f"computes wrong numbers (off by {error:.2g})"
     else:
-        detail = "llama.cpp decodes, its fast kernels included"
-        return ProbeResult(works=True, use_extra_bufts=True, detail=detail)
-    detail = (
-        f"going on slower, without llama.cpp's fast kernels: with them it {problem}. "
-        f"Mend it by building with clang or GCC 13.3 or newer: {library.REBUILD}"
+        finding = "llama.cpp decodes, its fast kernels included"
+        return ProbeResult(works=True, use_extra_bufts=True, finding=finding)
+    return ProbeResult(
+        works=True,
+        use_extra_bufts=False,
+        finding=f"slower than it could be, without llama.cpp's fast kernels: there it {problem}",
+        remedy=f"CC=clang CXX=clang++ {library.REBUILD}",
     )
-    return ProbeResult(works=True, use_extra_bufts=False, detail=detail)
 
 
 def relative_error(expected: Sequence[float], actual: Sequence[float]) -> float:
@@ -127,8 +133,8 @@ def relative_error(expected: Sequence[float], actual: Sequence[float]) -> float:
     return float(np.sqrt(np.square(a - b).mean()) / a.std())
 
 
-def _fails(detail: str) -> ProbeResult:
-    return ProbeResult(works=False, use_extra_bufts=False, detail=detail)
+def _fails(finding: str, remedy: str = "") -> ProbeResult:
+    return ProbeResult(works=False, use_extra_bufts=False, finding=finding, remedy=remedy)
 
 
 def _run(command: Sequence[str], timeout_s: float) -> ChildRun:
@@ -190,6 +196,12 @@ def _key(cpu: Cpu) -> str | None:
     files = sorted((f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in folder.glob("*"))
     parts = [version, str(folder), files, cpu.model, sorted(cpu.features)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def forget(cache_folder: Path) -> None:
+    """Make the next probe a run, whatever is remembered."""
+    with contextlib.suppress(OSError):
+        (cache_folder / CACHE_FILE).unlink()
 
 
 def _read(file: Path) -> _Cache:

@@ -65,7 +65,7 @@ def test_a_library_that_dies_at_once_does_not_work(tmp_path: Path) -> None:
     assert (result.works, result.use_extra_bufts) == (False, False)
     assert result.detail == (
         "llama.cpp dies of illegal instruction (SIGILL) on this CPU; "
-        f"build it again here: {library.REBUILD}"
+        f"mend it with: {library.REBUILD}"
     )
 
 
@@ -166,6 +166,13 @@ def test_a_folder_that_cannot_be_written_costs_only_the_memory(tmp_path: Path) -
     occupied = tmp_path / "file"
     occupied.write_text("")
     assert probe.probe(occupied / "cache", command=child(PLAIN, EXTRA)).works
+
+
+def test_what_is_remembered_can_be_forgotten(tmp_path: Path) -> None:
+    probe.forget(tmp_path)
+    probe.probe(tmp_path, command=child(PLAIN, EXTRA))
+    probe.forget(tmp_path)
+    assert not probe.probe(tmp_path, command=FAILING).works
 
 
 def test_a_missing_library_is_told_with_the_remedy(
