@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from specengine.distribution import Distribution
 from specengine.errors import SamplingError
+from specengine.sampling.constrained import allowed_candidates
 from specengine.sampling.params import SamplingParams
 from specengine.sampling.penalties import penalise
 from specengine.sampling.truncation import min_p, softmax, top_k, top_p, typical_p
@@ -48,11 +49,11 @@ class Transforms:
         best = int(row.argmax())
         if not np.isfinite(row[best]):  # argmax stops at a NaN; a maximum of -inf masks everything
             raise SamplingError(_why_not_finite(row, best))
-        if params.temperature == 0 and params.typical_p == 1:
-            # No other truncation can drop the most probable token.
-            return Distribution.point(self._grammar.best(row, history) if self._grammar else best)
-        if self._grammar:
-            ids = self._grammar.top(row, params.top_k, history)
+        grammar = self._grammar
+        if grammar is not None:
+            ids = allowed_candidates(row, lambda ids: grammar.allowed(history, ids), params)
+        elif params.temperature == 0 and params.typical_p == 1:
+            return Distribution.point(best)  # no other truncation drops the most probable token
         elif params.top_k:
             ids = top_k(row, params.top_k).astype(np.int32)
         else:
