@@ -129,7 +129,7 @@ def venv_remedy() -> str:
 
 
 def pip(*arguments: str) -> None:
-    options = ("--quiet", "--no-input", "--disable-pip-version-check", "--no-deps")
+    options = ("-qq", "--no-input", "--disable-pip-version-check", "--no-deps")
     if not run(venv_python(), "-m", "pip", "install", *options, *arguments):
         raise SetupError("pip failed, see above; mend that (often the network) and run this again")
 
