@@ -10,6 +10,8 @@ from specchat.tui.markdown.render import render
 from specchat.tui.markdown.splitter import Segment, Splitter
 from specchat.tui.printable import printable
 
+_NOTE = "italic $foreground 50%"
+
 # An open line longer than this is broken before its end, so that no append lays out more.
 _OPEN_LINE_MAX = 2_000
 
@@ -48,6 +50,13 @@ class Document:
     def finish(self) -> None:
         """Nothing follows: the open end is markdown too."""
         self._close(self._splitter.close())
+
+    def add_note(self, text: str) -> None:
+        """A remark that is no part of the message, below it."""
+        note = Paragraph(Content.styled(text, _NOTE))
+        self._blocks.append(note)
+        if self._width:
+            self._lay_out([note])
 
     def height(self, width: int) -> int:
         """Lays the document out for `width` cells; returns how many rows it has."""

@@ -1,0 +1,85 @@
+"""The chat as a Textual app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
+
+from specchat.tui.printable import printable
+from specchat.tui.screens.chat import ChatScreen
+from specchat.tui.services import Services
+from specchat.tui.theme import DARK, THEMES
+
+
+class SpecchatApp(App[None]):
+    """One chat screen, and dialogs over it."""
+
+    TITLE = "specchat"
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-tall")]  # noqa: RUF012
+
+    CSS = """
+    * {
+        scrollbar-size-vertical: 1;
+        scrollbar-color: $foreground 20%;
+        scrollbar-background: $background;
+        scrollbar-background-hover: $background;
+        scrollbar-background-active: $background;
+    }
+
+    Toast { background: $panel; max-width: 80%; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "Quit", id="quit", priority=True),
+    ]
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+        for theme in THEMES:
+            self.register_theme(theme)
+
+    def get_default_screen(self) -> ChatScreen:
+        return ChatScreen(self._services)
+
+    def on_mount(self) -> None:
+        known = self._services.theme in self.available_themes
+        self.theme = self._services.theme if known else DARK.name
+        if not known:
+            self.notify(f"There is no theme {self._services.theme!r}.", severity="warning")
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """As Textual's, but whatever is in `message` is shown and never obeyed."""
+        super().notify(
+            printable(message), title=title, severity=severity, timeout=timeout, markup=markup
+        )
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        if isinstance(screen, ChatScreen):
+            yield from screen.commands()
+        yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
+        yield SystemCommand("Keys", "Show which key does what", self.action_show_help_panel)
+        yield SystemCommand("Quit", "Save and leave (Ctrl+Q)", self.action_quit)
+
+    async def action_quit(self) -> None:
+        """Stops what runs, saves what came, and leaves."""
+        self.run_worker(self._quit(), group="quit", exclusive=True)
+
+    async def _quit(self) -> None:
+        chat = self.screen_stack[0]
+        if isinstance(chat, ChatScreen):
+            await chat.shut_down()
+        self.exit()

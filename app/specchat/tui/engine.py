@@ -1,0 +1,78 @@
+"""The runtime as the screen uses it: one thing at a time, and every failure one line of text."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from specengine.chat_template import Turn
+
+from specchat.errors import SpecchatError
+from specchat.models.registry import Profile
+from specchat.runtime import AnswerOptions, Event
+from specchat.tui.services import Runtime
+from specengine.errors import SpecEngineError
+from specengine.events import Finished, Progress
+from specengine.statistics import Statistics
+
+logger = logging.getLogger(__name__)
+
+
+class Engine:
+    """Loads and answers in turn: what comes next waits for what runs, or stops it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._turn = asyncio.Lock()
+
+    @property
+    def profile(self) -> Profile | None:
+        """What is loaded."""
+        return self._runtime.profile
+
+    @property
+    def is_busy(self) -> bool:
+        return self._turn.locked()
+
+    async def load(self, profile: Profile, on_progress: Callable[[Progress], None]) -> None:
+        """Loads `profile` in place of what runs and what is loaded.
+
+        `on_progress` is called in this thread. Raises SpecchatError; then what was loaded may
+        still be (see `profile`).
+        """
+        loop = asyncio.get_running_loop()
+
+        def report(event: Progress) -> None:
+            loop.call_soon_threadsafe(on_progress, event)
+
+        self.stop()
+        async with self._turn:
+            try:
+                await self._runtime.load(profile, report)
+            except Exception as error:
+                raise SpecchatError(_explain(error)) from error
+
+    async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
+        """The runtime's events; ends with a Finished even where the runtime fails."""
+        async with self._turn:
+            try:
+                async for event in self._runtime.answer(turns, options):
+                    yield event
+            except Exception as error:
+                yield Finished("error", "", (), Statistics(), _explain(error))
+
+    def stop(self) -> None:
+        """Ends what runs, soon."""
+        if self.is_busy:
+            self._runtime.cancel()
+
+    async def close(self) -> None:
+        await self._runtime.close()
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, SpecchatError | SpecEngineError):
+        return str(error)
+    logger.error("the model failed", exc_info=error)
+    return f"the model failed ({type(error).__name__}: {error}); the log has more"

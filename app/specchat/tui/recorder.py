@@ -1,0 +1,104 @@
+"""Keeps the store in step with the chat on the screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specchat.storage import ChatStore
+from specchat.storage.records import Status
+from specchat.tui.conversation import Conversation, Entry
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """An entry as it was when the saving began; the answer goes on meanwhile."""
+
+    entry: Entry
+    parent: Entry | None
+    text: str
+    tokens: tuple[int, ...]
+    status: Status
+    stats: dict[str, Any] | None
+
+
+class Recorder:
+    """Writes whatever the store does not have yet.
+
+    It compares instead of being told, so a save that fails (a full disk) loses nothing: the next
+    one catches up.
+    """
+
+    def __init__(self, store: ChatStore) -> None:
+        self._store = store
+        self._lock = asyncio.Lock()
+
+    async def save(self, conversation: Conversation, profile: str) -> None:
+        """Raises SpecchatError if the store cannot be written."""
+        async with self._lock:
+            await asyncio.to_thread(self._write, conversation, profile, _snapshots(conversation))
+
+    def _write(
+        self, conversation: Conversation, profile: str, snapshots: Sequence[_Snapshot]
+    ) -> None:
+        for snapshot in snapshots:
+            if snapshot.entry.stored_id is None:
+                self._add(conversation, profile, snapshot)
+            else:
+                self._extend(snapshot)
+
+    def _add(self, conversation: Conversation, profile: str, new: _Snapshot) -> None:
+        if conversation.chat_id is None:
+            conversation.chat_id = self._store.create_chat(profile).id
+        elif new.parent is None:
+            self._store.set_head(conversation.chat_id, None)
+        entry = new.entry
+        message = self._store.add_message(
+            conversation.chat_id,
+            entry.role,
+            new.text,
+            parent_id=new.parent.stored_id if new.parent else None,
+            status="streaming" if entry.role == "assistant" else new.status,
+            model=entry.model,
+        )
+        entry.stored_id = message.id
+        entry.stored_length = len(new.text)
+        entry.stored_status = message.status
+        self._extend(new)
+
+    def _extend(self, new: _Snapshot) -> None:
+        entry = new.entry
+        assert entry.stored_id is not None
+        if new.status != entry.stored_status:
+            self._store.finish_message(
+                entry.stored_id,
+                text=new.text,
+                tokens=new.tokens,
+                status=new.status,
+                stats=new.stats,
+            )
+        elif len(new.text) > entry.stored_length or len(new.tokens) > entry.stored_tokens:
+            self._store.append_to_message(
+                entry.stored_id, new.text[entry.stored_length :], new.tokens[entry.stored_tokens :]
+            )
+        entry.stored_length = len(new.text)
+        entry.stored_tokens = len(new.tokens)
+        entry.stored_status = new.status
+
+
+def _snapshots(conversation: Conversation) -> list[_Snapshot]:
+    """What the store lacks, parents first. An answer is stored when it has begun."""
+    snapshots = []
+    parent: Entry | None = None
+    for entry in conversation.entries:
+        if entry.role == "assistant" and entry.status == "streaming" and not entry.text:
+            continue
+        if entry.status != entry.stored_status or len(entry.text) > entry.stored_length:
+            tokens = tuple(entry.tokens)
+            snapshots.append(
+                _Snapshot(entry, parent, entry.text, tokens, entry.status, entry.stats)
+            )
+        parent = entry
+    return snapshots

@@ -1,0 +1,1 @@
+"""The chat, and the dialogs that lie over it."""

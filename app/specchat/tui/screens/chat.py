@@ -1,0 +1,420 @@
+"""The chat: what was said, where to type, and what the models are doing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+
+from specchat.errors import SpecchatError
+from specchat.models.registry import Profile
+from specchat.storage import ChatStore
+from specchat.storage.records import Status
+from specchat.tui.conversation import Conversation, Entry
+from specchat.tui.engine import Engine
+from specchat.tui.export import save_text
+from specchat.tui.printable import one_line
+from specchat.tui.recorder import Recorder
+from specchat.tui.screens.chats import ChatsDialog
+from specchat.tui.screens.first_run import DEMONSTRATION, FirstRunDialog
+from specchat.tui.screens.profiles import ProfilesDialog
+from specchat.tui.services import Services
+from specchat.tui.widgets.chat_title import ChatTitle
+from specchat.tui.widgets.message import MessageView
+from specchat.tui.widgets.prompt import Prompt
+from specchat.tui.widgets.queue import Queue
+from specchat.tui.widgets.status_line import StatusLine, progress_content
+from specchat.tui.widgets.transcript import Destination, Transcript
+from specengine.events import Chunk, Finished, FinishReason, Progress
+
+_FRAMES_PER_S = 15
+_SAVE_EVERY_S = 0.4
+_RETRY_SAVING_S = 5.0
+_PATIENCE_AT_EXIT_S = 2.0
+_SECOND_PRESS_S = 2.0
+
+_STATUS: dict[FinishReason, Status] = {
+    "stop": "done",
+    "length": "length",
+    "cancelled": "stopped",
+    "error": "failed",
+}
+
+
+class ChatScreen(Screen[None]):
+    """Owns the conversation; everything slow runs in workers beside it."""
+
+    DEFAULT_CSS = """
+    ChatScreen {
+        background: $background;
+        &.-short ChatTitle { display: none; }
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", "Stop, or copy", id="interrupt", priority=True),
+        Binding("escape", "stop", "Stop", id="stop"),
+        Binding("ctrl+n", "new_chat", "New chat", id="new_chat"),
+        Binding("ctrl+o", "open_chat", "Chats", id="open_chat"),
+        Binding("ctrl+t", "choose_model", "Models", id="choose_model"),
+        Binding("ctrl+r", "regenerate", "Answer again", id="regenerate"),
+    ]
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+        self._engine = Engine(services.runtime)
+        self._conversation = Conversation()
+        self._store: ChatStore | None = None
+        self._recorder: Recorder | None = None
+        self._unsaved = asyncio.Event()
+        self._saving_problem = ""
+        self._editing: Entry | None = None
+        self._wants_answer = False
+        self._is_answering = False
+        self._interrupted = float("-inf")
+
+    def compose(self) -> ComposeResult:
+        yield ChatTitle()
+        yield Transcript()
+        yield Queue()
+        yield Prompt()
+        yield StatusLine()
+
+    def on_mount(self) -> None:
+        self.query_one(Prompt).focus()
+        self._show_title()
+        self._show_model()
+        # After the first paint, since this imports what is heavy.
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self._open_store()
+        if self._services.profile is not None:
+            self._use(self._services.profile)
+        else:
+            self.app.push_screen(FirstRunDialog(self._services), self._first_choice)
+
+    # Models
+
+    def _first_choice(self, profile: Profile | None) -> None:
+        if profile is None:
+            self._use(self._services.registry.profile(DEMONSTRATION))
+        else:
+            self._choose(profile)
+
+    def _choose(self, profile: Profile | None) -> None:
+        """The person picked `profile`, or none."""
+        if profile is not None and profile != self._engine.profile:
+            self._use(profile, remember=True)
+
+    @work(group="load")
+    async def _use(self, profile: Profile, remember: bool = False) -> None:
+        """Loads `profile`, and answers what was asked meanwhile."""
+        self._show_activity(Content(f"loading {one_line(profile.name)}"))
+        try:
+            self._services.options(profile)  # settings that do not fit show now, not at an answer
+            await self._engine.load(profile, self._show_progress)
+            if remember:
+                await asyncio.to_thread(self._services.remember, profile)
+        except (SpecchatError, OSError) as error:
+            self.query_one(Transcript).note(str(error), "error")
+        self._show_model()
+        self._answer_if_wanted()
+
+    # Questions and answers
+
+    @on(Prompt.Submitted)
+    def _submitted(self, event: Prompt.Submitted) -> None:
+        if self._is_answering:
+            self.query_one(Queue).push(event.text)
+        else:
+            self._ask(event.text)
+
+    @work(group="ask")
+    async def _ask(self, text: str) -> None:
+        transcript = self.query_one(Transcript)
+        if self._editing is not None:
+            await transcript.cut(self._conversation.cut(self._editing))
+            self._edit(None)
+        transcript.add(self._conversation.ask(text))
+        self._show_title()
+        self._unsaved.set()
+        self._wants_answer = True
+        self._answer_if_wanted()
+
+    def _answer_if_wanted(self, instead_of: Sequence[Entry] = ()) -> None:
+        profile = self._engine.profile
+        if self._wants_answer and not self._is_answering and profile is not None:
+            self._wants_answer = False
+            self._is_answering = True
+            self._answer(profile, instead_of)
+
+    @work(group="answer")
+    async def _answer(self, profile: Profile, instead_of: Sequence[Entry]) -> None:
+        turns = self._conversation.turns(profile.target, profile.system)
+        entry = self._conversation.answer(profile.target)
+        view = self.query_one(Transcript).add(entry)
+        status = self.query_one(StatusLine)
+        self._show_activity(Content("reading"))
+        drawing = self.set_interval(1 / _FRAMES_PER_S, view.show_new)
+        async for event in self._engine.answer(turns, self._services.options(profile)):
+            match event:
+                case Progress():
+                    self._show_progress(event)
+                case Chunk():
+                    entry.text += event.text
+                    entry.tokens += event.tokens
+                    status.stats = event.stats
+                    self._show_activity(Content("writing · Esc stops"))
+                    self._unsaved.set()
+                case Finished():
+                    drawing.stop()
+                    status.stats = event.stats
+                    self._finish(entry, view, event, instead_of)
+
+    def _finish(
+        self, entry: Entry, view: MessageView, finished: Finished, instead_of: Sequence[Entry]
+    ) -> None:
+        transcript = self.query_one(Transcript)
+        entry.status = _STATUS[finished.reason]
+        entry.stats = finished.stats.model_dump()
+        if finished.text:
+            entry.text, entry.tokens = finished.text, list(finished.tokens)
+        if entry.text:
+            view.finish()
+        else:
+            self._conversation.cut(entry)
+            view.remove()
+            for old in instead_of:
+                self._conversation.entries.append(old)
+                transcript.add(old)
+        for notice in finished.notices:
+            transcript.note(notice)
+        if finished.error:
+            transcript.note(finished.error, "error")
+        self._is_answering = False
+        self._unsaved.set()
+        self._show_model()
+        if (text := self.query_one(Queue).pop()) is not None:
+            self._ask(text)
+
+    def action_stop(self) -> None:
+        """Ends the answer and keeps what came; what was typed meanwhile is in the prompt again."""
+        if self._engine.is_busy:
+            self._show_activity(Content("stopping"))
+            self._engine.stop()
+        elif self._editing is not None:
+            self._edit(None)
+        if queued := self.query_one(Queue).take_all():
+            prompt = self.query_one(Prompt)
+            prompt.text = "\n\n".join([*queued, prompt.text]).rstrip("\n")
+
+    def action_regenerate(self) -> None:
+        last = self._conversation.entries[-1:]
+        if self._is_answering or not last:
+            return
+        self._regenerate(last if last[0].role == "assistant" else [])
+
+    @work(group="ask")
+    async def _regenerate(self, old: Sequence[Entry]) -> None:
+        if old:
+            await self.query_one(Transcript).cut(self._conversation.cut(old[0]))
+        self._wants_answer = True
+        self._answer_if_wanted(instead_of=old)
+
+    @on(Prompt.PreviousRequested)
+    def _edit_previous(self) -> None:
+        if not self._is_answering:
+            self._edit(self._conversation.last("user"))
+
+    def _edit(self, question: Entry | None) -> None:
+        """Puts a question back into the prompt, to be asked differently; None ends that."""
+        prompt = self.query_one(Prompt)
+        self._editing = question
+        prompt.text = question.text if question else ""
+        prompt.move_cursor(prompt.document.end)
+        prompt.border_title = "editing the last message · Esc leaves it" if question else ""
+
+    # Chats
+
+    @work(group="switch")
+    async def _open_store(self) -> None:
+        """Opens the store and shows the last chat, unless the person was faster."""
+        try:
+            self._store = await asyncio.to_thread(self._services.open_store)
+            last = await asyncio.to_thread(_last_chat, self._store)
+        except SpecchatError as error:
+            self.query_one(Transcript).note(f"Chats are not saved: {error}", "error")
+            return
+        self._recorder = Recorder(self._store)
+        self._keep_saving()
+        if last is not None and not self._conversation.entries:
+            await self._show(last)
+
+    def action_new_chat(self) -> None:
+        self._switch(None)
+
+    def action_open_chat(self) -> None:
+        if self._store is not None:
+            self.app.push_screen(ChatsDialog(self._store, self._deleted), self._chosen_chat)
+
+    def _chosen_chat(self, chat_id: int | None) -> None:
+        if chat_id is not None:
+            self._switch(chat_id)
+
+    def _deleted(self, chat_id: int) -> None:
+        if chat_id == self._conversation.chat_id:
+            self._conversation.chat_id = None
+            self._switch(None)
+
+    @work(group="switch", exclusive=True)
+    async def _switch(self, chat_id: int | None) -> None:
+        """Another chat, or a new one. This one stays if it cannot be saved."""
+        self.action_stop()
+        await self._answer_ended()
+        if not await self._save():
+            self.notify("This chat could not be saved, so it stays open.", severity="error")
+            return
+        conversation = Conversation()
+        if chat_id is not None and self._store is not None:
+            try:
+                conversation = await asyncio.to_thread(_load_chat, self._store, chat_id)
+            except SpecchatError as error:
+                self.notify(str(error), severity="error")
+                return
+        await self._show(conversation)
+
+    async def _show(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._wants_answer = False
+        self._edit(None)
+        self.query_one(StatusLine).stats = None
+        self._show_title()
+        await self.query_one(Transcript).show(conversation.entries)
+
+    @work(group="save")
+    async def _keep_saving(self) -> None:
+        while True:
+            await self._unsaved.wait()
+            self._unsaved.clear()
+            saved = await self._save()
+            await asyncio.sleep(_SAVE_EVERY_S if saved else _RETRY_SAVING_S)
+            if not saved:
+                self._unsaved.set()
+
+    async def _save(self) -> bool:
+        """Whether the store has all of this chat, or there is none; a new problem is told once."""
+        if self._recorder is None:
+            return True
+        profile = self._engine.profile
+        problem = ""
+        try:
+            await self._recorder.save(self._conversation, profile.name if profile else "")
+        except (SpecchatError, OSError) as error:
+            problem = str(error)
+        if problem and problem != self._saving_problem:
+            self.query_one(Transcript).note(f"Not saved, trying again: {problem}", "error")
+        elif self._saving_problem and not problem:
+            self.query_one(Transcript).note("Everything is saved again.")
+        self._saving_problem = problem
+        return not problem
+
+    # Leaving
+
+    async def shut_down(self) -> None:
+        """Ends the answer, saves all there is, frees the models; within a few seconds."""
+        unsent = self.query_one(Queue).take_all()
+        self._engine.stop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_AT_EXIT_S):
+                await self._answer_ended()
+        for text in unsent:
+            self._conversation.ask(text)
+        await self._save()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_AT_EXIT_S):
+                await self._engine.close()
+
+    async def _answer_ended(self) -> None:
+        for worker in [worker for worker in self.workers if worker.group == "answer"]:
+            await worker.wait()
+
+    async def action_interrupt(self) -> None:
+        """Ctrl+C: ends the answer, or copies what is selected, or leaves at the second press."""
+        selected = self.query_one(Prompt).selected_text or self.get_selected_text()
+        if self._engine.is_busy:
+            self.action_stop()
+        elif selected:
+            self.app.copy_to_clipboard(selected)
+        elif time.monotonic() - self._interrupted < _SECOND_PRESS_S:
+            await self.app.run_action("quit")
+        else:
+            self._interrupted = time.monotonic()
+            self.notify("Ctrl+C again leaves, and so does Ctrl+Q.", timeout=_SECOND_PRESS_S)
+
+    # Commands
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """What the palette offers here."""
+        yield SystemCommand("New chat", "Start afresh (Ctrl+N)", self.action_new_chat)
+        yield SystemCommand("Chats", "Open, find or delete one (Ctrl+O)", self.action_open_chat)
+        yield SystemCommand("Models", "Choose who answers (Ctrl+T)", self.action_choose_model)
+        yield SystemCommand("Answer again", "Another last answer (Ctrl+R)", self.action_regenerate)
+        yield SystemCommand("Copy", "The last answer, to the clipboard", self.action_copy_answer)
+        yield SystemCommand("Save", "The last answer, to a file here", self.action_save_answer)
+
+    def action_choose_model(self) -> None:
+        dialog = ProfilesDialog(self._services, self._engine.profile)
+        self.app.push_screen(dialog, self._choose)
+
+    def action_copy_answer(self) -> None:
+        if answer := self._conversation.last("assistant"):
+            self.app.copy_to_clipboard(answer.text)
+            self.notify("Copied, if this terminal allows it (OSC 52). Ctrl+P Save writes a file.")
+
+    @work(group="export")
+    async def action_save_answer(self) -> None:
+        if answer := self._conversation.last("assistant"):
+            try:
+                path = await asyncio.to_thread(save_text, answer.text)
+            except OSError as error:
+                self.notify(f"The answer cannot be written here: {error}", severity="error")
+            else:
+                self.notify(f"Saved as {path}")
+
+    # What is shown
+
+    def _show_title(self) -> None:
+        self.query_one(ChatTitle).show(self._conversation)
+
+    def _show_model(self) -> None:
+        """The status of a screen at rest."""
+        self.query_one(StatusLine).show_profile(self._engine.profile)
+
+    def _show_activity(self, activity: Content) -> None:
+        self.query_one(StatusLine).activity = activity
+
+    def _show_progress(self, event: Progress) -> None:
+        if self._engine.is_busy:  # else a report that was overtaken by the end
+            self._show_activity(progress_content(event))
+
+    def action_scroll_transcript(self, where: Destination) -> None:
+        self.query_one(Transcript).scroll_by_key(where)
+
+
+def _last_chat(store: ChatStore) -> Conversation | None:
+    newest = store.chats(limit=1)
+    return _load_chat(store, newest[0].id) if newest else None
+
+
+def _load_chat(store: ChatStore, chat_id: int) -> Conversation:
+    return Conversation(store.chat(chat_id), store.messages(chat_id))

@@ -1,0 +1,137 @@
+"""Which models to use: profiles of the registry, or files that are already on this computer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Container, Iterable, Sequence
+from typing import ClassVar
+
+from textual import on, work
+from textual.widget import Widget
+from textual.widgets import OptionList
+
+from specchat.models.registry import Model, Profile
+from specchat.models.scan import Found
+from specchat.tui.screens.dialog import Explanation, ListDialog, choice
+from specchat.tui.services import Services
+
+_SCAN = "scan"
+
+
+class ProfilesDialog(ListDialog[Profile]):
+    """Profiles, what each costs to fetch, and a way to the files on this computer."""
+
+    title_text: ClassVar[str] = "Models"
+
+    def __init__(self, services: Services, current: Profile | None) -> None:
+        super().__init__()
+        self._services = services
+        self._current = current
+        self._profiles = dict(services.registry.profiles)
+        if current is not None:
+            self._profiles.setdefault(current.name, current)
+
+    def on_mount(self) -> None:
+        self._list({})
+        self._look_what_is_missing()
+
+    @work
+    async def _look_what_is_missing(self) -> None:
+        missing = {
+            profile.name: await asyncio.to_thread(self._services.missing, profile)
+            for profile in self._profiles.values()
+        }
+        self._list(missing)
+
+    def _list(self, missing: dict[str, Sequence[Model]]) -> None:
+        highlighted = self.query_one(OptionList).highlighted
+        profiles = [
+            (
+                f"profile-{profile.name}",
+                choice(profile.name, profile.description, note=self._note(profile, missing)),
+            )
+            for profile in self._profiles.values()
+        ]
+        scan = choice("Other models on this computer", "GGUF files that other programs keep.")
+        self.set_choices([*profiles, (_SCAN, scan)])
+        if highlighted is not None:
+            self.query_one(OptionList).highlighted = highlighted
+
+    def _note(self, profile: Profile, missing: dict[str, Sequence[Model]]) -> str:
+        if self._current is not None and profile.name == self._current.name:
+            return "in use"
+        if not (absent := missing.get(profile.name)):
+            return ""
+        sizes = [model.bytes for model in absent if model.bytes]
+        return f"download {gigabytes(sum(sizes))}" if len(sizes) == len(absent) else "download"
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        if event.option_id == _SCAN:
+            self.app.push_screen(FoundDialog(self._services), self._found)
+        elif event.option_id is not None:
+            self.dismiss(self._profiles[event.option_id.removeprefix("profile-")])
+
+    def _found(self, profile: Profile | None) -> None:
+        if profile is not None:
+            self.dismiss(profile)
+
+
+class FoundDialog(ListDialog[Profile]):
+    """GGUF files on this computer; the chosen one becomes the target of a profile of its own."""
+
+    title_text: ClassVar[str] = "Models on this computer"
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._services = services
+        self._found: Sequence[Found] = ()
+
+    def compose_above(self) -> Iterable[Widget]:
+        yield Explanation("Looking for models…")
+
+    @work
+    async def on_mount(self) -> None:
+        explanation = self.query_one(Explanation)
+        try:
+            self._found = await asyncio.to_thread(self._services.scan)
+        except OSError as error:
+            explanation.show(f"The computer cannot be searched: {error}")
+            return
+        if self._found:
+            explanation.show("A chosen file is used where it is; drafts are looked up in the text.")
+        else:
+            explanation.show(
+                "No GGUF file was found where Hugging Face, LM Studio, Ollama and llama.cpp keep "
+                "theirs. `specchat --target FILE` uses one from anywhere."
+            )
+        self.set_choices(
+            (str(number), choice(found.name, f"{found.keeper}, {gigabytes(found.size)}"))
+            for number, found in enumerate(self._found)
+        )
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        if event.option_id is not None:
+            found = self._found[int(event.option_id)]
+            self.dismiss(profile_of(found, self._services.registry.profiles))
+
+
+def profile_of(found: Found, taken: Container[str]) -> Profile:
+    """A profile for a file: the text itself drafts, which suits every vocabulary.
+
+    Its name comes from the file's and is none of the `taken` ones.
+    """
+    name = found.name.lower().rpartition("/")[2].removesuffix(".gguf")
+    slug = re.sub(r"[^a-z0-9._-]+", "-", name).strip("._-")[:48] or "model"
+    return Profile(
+        name=f"{slug}-file" if slug in taken else slug,
+        description=f"{found.name} ({found.keeper})",
+        target=str(found.path),
+        draft="lookup",
+    )
+
+
+def gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

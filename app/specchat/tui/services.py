@@ -1,0 +1,56 @@
+"""What the screen needs from the rest of the program, so that tests can give it less."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from specengine.chat_template import Turn
+
+from specchat.models.registry import Model, Profile, Registry
+from specchat.models.scan import Found
+from specchat.runtime import AnswerOptions, Event
+from specchat.storage import ChatStore
+from specchat.tui.theme import DARK
+from specengine.events import Progress
+
+
+class Runtime(Protocol):
+    """The models behind the chat; `specchat.runtime.Runtime` is the real one."""
+
+    @property
+    def profile(self) -> Profile | None:
+        """What is loaded."""
+
+    async def load(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
+        """`on_event` may be called from other threads."""
+
+    def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
+        """Progress, chunks, and exactly one Finished."""
+
+    def cancel(self) -> None:
+        """Ends the running load or answer; returns at once."""
+
+    async def close(self) -> None:
+        """Frees the models."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """The functions block and are called in threads; all but `open_store` may raise OSError too."""
+
+    runtime: Runtime
+    registry: Registry
+    open_store: Callable[[], ChatStore]
+    """Raises SpecchatError where chats cannot be kept."""
+    options: Callable[[Profile], AnswerOptions]
+    profile: Profile | None = None
+    """What was chosen by a flag, in the settings or earlier; None shows the first-run screen."""
+    remember: Callable[[Profile], None] = field(default=lambda profile: None)
+    """Makes a choice hold for the next start too."""
+    missing: Callable[[Profile], Sequence[Model]] = field(default=lambda profile: ())
+    """The models of a profile that would have to be downloaded."""
+    scan: Callable[[], Sequence[Found]] = field(default=lambda: ())
+    """GGUF files that are already on this computer."""
+    theme: str = DARK.name

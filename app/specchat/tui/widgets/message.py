@@ -1,0 +1,105 @@
+"""One message on the screen, of any length: only the rows in sight are drawn."""
+
+from __future__ import annotations
+
+from rich.segment import Segment
+from textual.content import Content
+from textual.geometry import Size
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.style import Style
+from textual.widget import Widget
+
+from specchat.storage.records import Status
+from specchat.tui.conversation import Entry
+from specchat.tui.markdown import Document
+
+_ENDINGS: dict[Status, str] = {
+    "stopped": "stopped here",
+    "length": "cut off at the length limit",
+    "interrupted": "the program ended here",
+    "failed": "failed here",
+}
+
+
+class MessageView(Widget):
+    """An entry drawn row by row. Its text can be selected with the mouse.
+
+    A question stands as it was typed; an answer is markdown and may grow.
+    """
+
+    DEFAULT_CSS = """
+    MessageView {
+        width: 1fr;
+        height: auto;
+        margin: 0 0 1 0;
+        padding: 0 2;
+
+        &.-user {
+            padding: 0 1;
+            background: $surface;
+            border-left: outer $accent;
+        }
+    }
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(classes=f"-{entry.role}")
+        self.entry = entry
+        self._shown = len(entry.text)
+        if entry.role == "assistant":
+            self._document = Document()
+            self._document.append(entry.text)
+            if entry.status != "streaming":
+                self._end()
+        else:
+            self._document = Document.of_text(entry.text)
+
+    def show_new(self) -> None:
+        """Shows what the answer has got since."""
+        if new := self.entry.text[self._shown :]:
+            self._shown += len(new)
+            self._document.append(new)
+            self.refresh(layout=True)
+
+    def finish(self) -> None:
+        """The answer has ended: its last lines are markdown too, and its ending is told."""
+        self.show_new()
+        self._end()
+        self.refresh(layout=True)
+
+    def _end(self) -> None:
+        self._document.finish()
+        if ending := _ENDINGS.get(self.entry.status):
+            self._document.add_note(ending)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return self._document.height(width) if width else 0
+
+    def render_line(self, y: int) -> Strip:
+        row = self._document.row(y)
+        style = self.visual_style + _parse_style(row.fill)
+        segments, x = [], 0
+        for text, text_style in self._with_selection(row.content, y).render(
+            style, end="", parse_style=_parse_style
+        ):
+            segments.append(Segment(text, (style + text_style).rich_style_with_offset(x, y)))
+            x += len(text)
+        return Strip(segments).extend_cell_length(self.size.width, style.rich_style)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        rows = range(self._document.height(self.size.width))
+        text = "\n".join(self._document.row(y).content.plain for y in rows)
+        return selection.extract(text), "\n"
+
+    def _with_selection(self, content: Content, y: int) -> Content:
+        span = self.text_selection.get_span(y) if self.text_selection else None
+        if span is None:
+            return content
+        start, end = span
+        style = Style.from_styles(self.screen.get_component_styles("screen--selection"))
+        return content.stylize(style, start, len(content) if end < 0 else end)
+
+
+def _parse_style(style: str | Style) -> Style:
+    return style if isinstance(style, Style) else Style.parse(style)

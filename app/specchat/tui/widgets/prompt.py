@@ -1,0 +1,93 @@
+"""Where the person types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+from specchat.tui.printable import printable
+
+_HINT = "Enter sends · Ctrl+J new line · Ctrl+P commands"
+_SHORT_HINT = "Ctrl+P commands"
+
+
+class Prompt(TextArea):
+    """Enter sends, Shift+Enter or Ctrl+J breaks the line, Up in an empty prompt asks for the last
+    message back. What is pasted holds no control characters afterwards.
+    """
+
+    DEFAULT_CSS = """
+    Prompt {
+        height: auto;
+        min-height: 3;
+        max-height: 12;
+        margin: 0 1;
+        padding: 0 1;
+        background: $background;
+        border: round $foreground 25%;
+        border-title-color: $accent;
+        border-subtitle-color: $foreground 45%;
+
+        &:focus { border: round $accent 70%; background-tint: $foreground 0%; }
+        & .text-area--cursor-line { background: transparent; }
+        & .text-area--placeholder { color: $foreground 40%; }
+    }
+    .-short Prompt { max-height: 5; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Send", priority=True),
+        # Terminals tell Shift+Enter apart only with the Kitty protocol or xterm's; Ctrl+J always.
+        Binding("shift+enter,shift+\r,ctrl+j", "newline", "New line"),
+        Binding("up", "previous", "Edit the last message", show=False),
+        Binding("pageup", "screen.scroll_transcript('page_up')", "Scroll up", show=False),
+        Binding("pagedown", "screen.scroll_transcript('page_down')", "Scroll down", show=False),
+        Binding("ctrl+home", "screen.scroll_transcript('home')", "To the start", show=False),
+        Binding("ctrl+end", "screen.scroll_transcript('end')", "To the end", show=False),
+        Binding("ctrl+d", "delete_or_quit", "Delete, or leave", show=False),
+    ]
+
+    @dataclass
+    class Submitted(Message):
+        """The person sent `text`, which is not blank."""
+
+        text: str
+
+    class PreviousRequested(Message):
+        """The person wants to edit the last message."""
+
+    def __init__(self) -> None:
+        super().__init__(placeholder="Ask anything", highlight_cursor_line=False)
+
+    def action_submit(self) -> None:
+        text = self.text.strip("\n")
+        if text.strip():
+            self.clear()
+            self.post_message(self.Submitted(text))
+
+    def action_newline(self) -> None:
+        self.replace("\n", *self.selection)
+
+    def action_previous(self) -> None:
+        if self.text:
+            self.action_cursor_up()
+        else:
+            self.post_message(self.PreviousRequested())
+
+    async def action_delete_or_quit(self) -> None:
+        """As in a shell: Ctrl+D leaves where there is nothing to delete."""
+        if self.text:
+            self.action_delete_right()
+        else:
+            await self.app.run_action("quit")
+
+    def on_resize(self) -> None:
+        self.border_subtitle = _HINT if self.size.width >= len(_HINT) + 4 else _SHORT_HINT
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.text = printable(event.text)

@@ -1,0 +1,87 @@
+"""The line at the bottom: what happens now, and what speculation brings."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from specchat.models.registry import Profile
+from specchat.tui.printable import one_line
+from specengine.events import Progress
+from specengine.statistics import Statistics
+
+_SEPARATOR = "  ·  "
+_BAR_CELLS = 16
+
+
+class StatusLine(Widget):
+    """Shows as many figures as there is room for, the most telling ones first."""
+
+    DEFAULT_CSS = """
+    StatusLine {
+        height: 1;
+        padding: 0 2;
+        color: $foreground 60%;
+    }
+    """
+
+    activity: reactive[Content] = reactive(Content())
+    stats: reactive[Statistics | None] = reactive(None, always_update=True)
+    context_size: reactive[int] = reactive(0)
+
+    def show_profile(self, profile: Profile | None) -> None:
+        """Nothing happens: what is loaded."""
+        if profile is None:
+            self.activity = Content.assemble(("○ ", "$warning"), "no model · Ctrl+T chooses one")
+        else:
+            self.activity = Content.assemble(("● ", "$accent"), one_line(profile.name))
+        self.context_size = profile.n_ctx if profile else 0
+
+    def render(self) -> Content:
+        width = self.content_size.width
+        room = width - self.activity.cell_length - len(_SEPARATOR)
+        figures = _figures(self.stats, self.context_size) if self.stats else []
+        while figures and len(_SEPARATOR.join(figures)) > room:
+            figures.pop()
+        right = _SEPARATOR.join(figures)
+        gap = max(0, width - self.activity.cell_length - len(right))
+        return self.activity + " " * gap + right
+
+
+def _figures(stats: Statistics, context_size: int) -> list[str]:
+    """What is known, the first to stay longest."""
+    figures = []
+    if stats.tokens_per_s is not None:
+        figures.append(f"{stats.tokens_per_s:.1f} tokens/s")
+    if stats.acceptance_rate is not None:
+        figures.append(f"{stats.acceptance_rate:.0%} accepted")
+    if stats.tokens_per_pass is not None:
+        figures.append(f"{stats.tokens_per_pass:.1f} a pass")
+    if context_size:
+        used = stats.prompt_tokens + stats.completion_tokens
+        figures.append(f"context {used} of {context_size}")
+    return figures
+
+
+def progress_content(event: Progress) -> Content:
+    """A step that takes a while, with a bar where its length is known."""
+    label = one_line(event.label)
+    match event.stage:
+        case "download":
+            amount = f"{_megabytes(event.done)} of {_megabytes(event.total)}"
+            text = f"downloading {label}  {amount if event.total else _megabytes(event.done)}"
+        case "load":
+            text = f"loading {label}"
+        case "prompt":
+            text = f"reading {event.total} tokens"
+    if not event.total:
+        return Content(text)
+    fraction = min(1.0, event.done / event.total)
+    full = round(fraction * _BAR_CELLS)
+    bar = Content.assemble(("━" * full, "$accent"), ("━" * (_BAR_CELLS - full), "$foreground 20%"))
+    return Content.assemble(bar, f" {fraction:4.0%}  ", text)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
