@@ -1,0 +1,51 @@
+"""Makes a conversation fit the context: what is oldest leaves first."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Sequence
+
+from specengine.chat_template import Turn
+from specengine.errors import ContextFullError
+
+
+def fit_turns(
+    turns: Sequence[Turn], n_tokens_of: Callable[[Sequence[Turn]], int], budget: int
+) -> tuple[list[Turn], int]:
+    """The turns that fit `budget` tokens, and how many were left out.
+
+    Whole exchanges leave, a question together with its answer, the oldest first. System turns and
+    the newest exchange stay. `n_tokens_of` encodes turns and counts. Raises ContextFullError where
+    even that is too long.
+    """
+    exchanges = _exchanges(turns)
+
+    def without(n: int) -> list[Turn]:
+        left_out = {i for exchange in exchanges[:n] for i in exchange}
+        return [turn for i, turn in enumerate(turns) if i not in left_out]
+
+    def fits(n: int) -> bool:
+        return n_tokens_of(without(n)) <= budget
+
+    if fits(0):
+        return list(turns), 0
+    most = max(len(exchanges) - 1, 0)
+    fewest = 1 + bisect.bisect_left(range(1, most + 1), True, key=fits)
+    if fewest > most:
+        raise ContextFullError(
+            f"the last message needs {n_tokens_of(without(most))} tokens with what must stand "
+            f"before it, and the context has room for {budget}: shorten it or raise --ctx"
+        )
+    kept = without(fewest)
+    return kept, len(turns) - len(kept)
+
+
+def _exchanges(turns: Sequence[Turn]) -> list[list[int]]:
+    """Positions of each user turn and of the answers up to the next one; system turns in none."""
+    exchanges: list[list[int]] = []
+    for i, turn in enumerate(turns):
+        if turn.role == "user" or (turn.role == "assistant" and not exchanges):
+            exchanges.append([i])
+        elif turn.role == "assistant":
+            exchanges[-1].append(i)
+    return exchanges
