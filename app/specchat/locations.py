@@ -42,6 +42,11 @@ def settings_file() -> Path:
     return config_dir() / "settings.toml"
 
 
+def registry_file() -> Path:
+    """The person's own models and profiles, merged over those that come with the program."""
+    return config_dir() / "models.toml"
+
+
 def database_file() -> Path:
     return data_dir() / "chats.db"
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from specchat import locations
+from specchat.errors import SpecchatError
+from specchat.models.registry import Profile, Registry
+from specchat.pass_costs import CostStore
+from specchat.preparation import prepare
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
 from specengine.conversation import fit_turns
@@ -18,10 +25,6 @@ from specengine.pair import MAX_DRAFT, LoadOptions, Pair
 from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics
 from specengine.thread import EngineThread
-
-from specchat.errors import SpecchatError
-from specchat.models.registry import Profile, Registry
-from specchat.preparation import prepare
 
 logger = logging.getLogger(__name__)
 
@@ -45,18 +48,27 @@ class AnswerOptions:
     raw: bool = False
     reproducible: bool = False
     logprobs: int | None = None
+    grammar: str | None = None
+    """GBNF that the answer must follow."""
 
 
 class Runtime:
     """One loaded pair at a time, and one answer at a time."""
 
-    def __init__(self, registry: Registry, *, n_threads: int | None = None) -> None:
+    def __init__(
+        self, registry: Registry, *, n_threads: int | None = None, offline: bool = False
+    ) -> None:
+        """`offline`: connect to nothing, whatever the environment says."""
         self.profile: Profile | None = None
         self._registry = registry
         self._n_threads = n_threads
+        self._offline = offline
+        self._costs = CostStore(locations.cache_dir() / "pass-costs.json", n_threads)
+        self._cancel_loading = threading.Event()
         self._thread = EngineThread()
         self._abort = AbortFlag()
         self._pair: Pair | None = None
+        self._files: list[Path] = []
         self._running: Future[None] | None = None
         self._load_s = 0.0
 
@@ -66,17 +78,32 @@ class Runtime:
         `on_event` is called from other threads. Raises SpecchatError or SpecEngineError.
         """
         self._abort.clear()
-        ready = await asyncio.to_thread(prepare, profile, self._registry, on_event, self._abort)
+        self._cancel_loading.clear()
+        ready = await asyncio.to_thread(
+            prepare,
+            profile,
+            self._registry,
+            on_event,
+            self._cancel_loading,
+            offline=self._offline or None,
+        )
 
         def swap() -> None:
             self._unload()
+            self._files = [path for path in (ready.target, ready.draft) if path is not None]
+            options = LoadOptions(
+                profile.n_ctx,
+                self._n_threads,
+                ready.use_extra_bufts,
+                self._costs.load(self._files),
+            )
             started = time.perf_counter()
             self._pair = Pair(
                 ready.target,
                 ready.draft,
                 method=ready.method,
                 n_shared=ready.n_shared,
-                options=LoadOptions(profile.n_ctx, self._n_threads, ready.use_extra_bufts),
+                options=options,
                 abort=self._abort,
                 on_progress=lambda name, done: on_event(
                     Progress("load", round(1000 * done), 1000, name)
@@ -111,10 +138,11 @@ class Runtime:
     def cancel(self) -> None:
         """Stop the running answer or load; from any thread, at once."""
         self._abort.set()
+        self._cancel_loading.set()
 
     async def close(self) -> None:
         """Stop whatever runs, free the models, end the thread."""
-        self._abort.set()
+        self.cancel()
         await asyncio.wrap_future(self._thread.submit(self._unload))
         await asyncio.to_thread(self._thread.close)
 
@@ -144,6 +172,11 @@ class Runtime:
         if pair is None:
             raise SpecchatError("no model is loaded")
         prompt, notices = _encode(pair, turns, options)
+        if options.drafting and options.draft_length is None:
+            # Once per model: the controller has to know what it promises.
+            emit(Progress("load", 0, 0, "measuring this machine"))
+            if pair.calibrate():
+                self._costs.save(self._files, pair.costs)
         for event in pair.answer(
             prompt,
             options.sampling,
@@ -155,6 +188,7 @@ class Runtime:
             stop=options.stop,
             reproducible=options.reproducible,
             logprobs=options.logprobs,
+            grammar=options.grammar,
             on_prompt=lambda done, total: emit(Progress("prompt", done, total, "reading")),
         ):
             if isinstance(event, Finished):
@@ -165,6 +199,7 @@ class Runtime:
     def _unload(self) -> None:
         if self._pair is not None:
             pair, self._pair, self.profile = self._pair, None, None
+            self._costs.save(self._files, pair.costs)
             pair.close()
 
 

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from specengine.costs import PassCosts
 from specengine.errors import BackendError, ContextFullError
 from specengine.sequence import TokenBuffer, Tokens, as_tokens, common_prefix
 
@@ -58,14 +59,17 @@ class KVCache(Protocol):
 class Context:
     """Logits of token sequences, with as little evaluation as the cached prefix allows."""
 
-    def __init__(self, cache: KVCache, *, min_width: int = 1) -> None:
-        """`min_width`: passes narrower than this are padded to it, since a kernel may round a
-        one-row pass differently; with 2, on builds where that holds, every pass gives the same
-        bits for a row whatever its width (`--reproducible`).
+    def __init__(
+        self, cache: KVCache, *, min_width: int = 1, costs: PassCosts | None = None
+    ) -> None:
+        """`costs` learns from every pass. Passes narrower than `min_width` are padded to it, since
+        a kernel may round a one-row pass differently; with 2, on builds where that holds, every
+        pass gives the same bits for a row whatever its width (`--reproducible`).
         """
         self._cache = cache
         self._held = TokenBuffer()
         self.min_width = min_width
+        self.costs = costs or PassCosts()
 
     @property
     def n_ctx(self) -> int:
@@ -155,12 +159,14 @@ class Context:
         padding = max(0, self.min_width - len(chunk))
         padded = np.append(chunk, np.repeat(chunk[-1:], padding)) if padding else chunk
         rows = slice(min(max(first_row, start), end) - start, end - start)
+        before = self._cache.decode_s
         try:
             result = self._cache.decode(padded, start, rows)
         except BaseException:
             self._resync(chunk)
             raise
         self._held.extend(chunk)
+        self.costs.observe(len(padded), self._cache.decode_s - before)
         if padding and not self._cache.truncate(end):
             self.forget()
         return result

@@ -1,30 +1,141 @@
-"""How many tokens to draft now."""
+"""Which drafter drafts now, and how many tokens: whatever promises the most tokens a second."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
+
+from specengine.costs import PassCosts
+from specengine.survival import Survival
+
+# A draft has to promise this much more than the target alone: estimates are noisy, and a promise
+# that is not kept is paid by the person.
+_MARGIN = 1.03
+
+_START_ROUNDS = 16  # over so many rounds a drafter's start is paid off
+_TRIAL_LENGTH = 4
+_TRIAL_SHARE = 0.01  # of the time of the target alone, for trials
+_FIRST_TRIAL = 4.0  # passes of the target alone that the first trial may cost
+_HOPE = 0.95  # acceptance of a drafter that turns out to be good
+_WORTH_TRYING = 1.1  # speed-up that such a drafter has to bring
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a drafter could propose for the present prefix, before it does any work for it."""
+
+    kind: str
+    """Drafts that succeed alike: the drafter, and how sure it is. Survival is kept for each."""
+    available: int
+    """Draft tokens it could propose."""
+    prior: float
+    """Acceptance of the first draft token, until some of this kind were tried."""
+    start_s: float = 0.0
+    """Seconds before its first draft token: what its own cache lacks."""
+    token_s: float = 0.0
+    """Seconds for each draft token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The drafter (index of its offer) and draft length of a round; length 0: target alone."""
+
+    drafter: int
+    length: int
+
+
+ALONE = Choice(0, 0)
 
 
 class DraftLengthController(Protocol):
-    """Chooses the draft length of each round from what earlier rounds brought."""
+    """Decides each round from the offers, and hears how it went."""
 
-    def length(self, room: int) -> int:
-        """Tokens to draft in the next round, at most `room`; 0 lets the target go alone."""
+    def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        """`room`: draft tokens that fit; None stands for a drafter that has no guess."""
         ...
 
-    def observe(self, drafted: int, accepted: int, draft_s: float, verify_s: float) -> None:
-        """What a round proposed, what stood, and what it cost in seconds."""
+    def observe(self, offer: Offer, drafted: int, accepted: int) -> None:
+        """A draft made after `offer` was verified."""
         ...
 
 
 class FixedDraftLength:
-    """Always the same draft length."""
+    """The first drafter that has an offer, always with the same draft length."""
 
     def __init__(self, k: int) -> None:
         self._k = k
 
-    def length(self, room: int) -> int:
-        return min(self._k, room)
+    def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        for i, offer in enumerate(offers):
+            if offer is not None:
+                return Choice(i, min(self._k, room, offer.available))
+        return ALONE
 
-    def observe(self, drafted: int, accepted: int, draft_s: float, verify_s: float) -> None:
+    def observe(self, offer: Offer, drafted: int, accepted: int) -> None:
         """Nothing is learned."""
+
+
+class AdaptiveDraftLength:
+    """Maximizes expected tokens a second over all offers and lengths, zero included.
+
+    With A_i the chance that the first i draft tokens all stand, d the cost of a draft token and
+    v(n) that of a target pass over n tokens, a draft of k tokens gives
+    (1 + A_1 + … + A_k) / (k·d + v(k+1)) tokens a second; no draft gives 1 / v(1).
+    Where drafting is expected to lose, it is tried again only if a good draft could win, and
+    rarely: trials may cost a small share of the time.
+    """
+
+    def __init__(self, costs: PassCosts, *, longest: int) -> None:
+        """`costs` of the target; drafts have at most `longest` tokens."""
+        self._costs = costs
+        self._longest = longest
+        self._survival = Survival()
+        self._trial_budget: float | None = None
+
+    def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        room = min(room, self._longest)
+        best, best_rate = ALONE, _MARGIN / self._costs.seconds(1)
+        for i, offer in enumerate(offers):
+            if offer is None:
+                continue
+            longest = min(room, offer.available)
+            chances = self._survival.cumulative(offer.kind, longest, offer.prior)
+            k, rate = self._best_length(offer, chances)
+            if rate > best_rate:
+                best, best_rate = Choice(i, k), rate
+        return best if best.length else self._trial(offers, room)
+
+    def observe(self, offer: Offer, drafted: int, accepted: int) -> None:
+        self._survival.observe(offer.kind, drafted, accepted)
+
+    def _trial(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        """The target alone, or now and then a draft that may teach otherwise."""
+        alone = self._costs.seconds(1)
+        if self._trial_budget is None:
+            self._trial_budget = _FIRST_TRIAL * alone
+        self._trial_budget += _TRIAL_SHARE * alone
+        for i, offer in enumerate(offers):
+            if offer is None:
+                continue
+            longest = min(room, offer.available, _TRIAL_LENGTH)
+            k, rate = self._best_length(offer, [_HOPE ** (n + 1) for n in range(longest)])
+            extra = offer.start_s + self._seconds(offer, k) - alone
+            if rate > _WORTH_TRYING / alone and extra < self._trial_budget:
+                self._trial_budget = 0.0
+                return Choice(i, k)
+        return ALONE
+
+    def _best_length(self, offer: Offer, chances: Sequence[float]) -> tuple[int, float]:
+        """The draft length with the most expected tokens a second, and how many those are."""
+        tokens = 1.0
+        best, best_rate = 0, 0.0
+        for k, chance in enumerate(chances, start=1):
+            tokens += chance
+            rate = tokens / (self._seconds(offer, k) + offer.start_s / _START_ROUNDS)
+            if rate > best_rate:
+                best, best_rate = k, rate
+        return best, best_rate
+
+    def _seconds(self, offer: Offer, k: int) -> float:
+        return k * offer.token_s + self._costs.seconds(k + 1)

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from specengine.answer_text import AnswerText
 from specengine.cancel import AbortFlag
-from specengine.controller import DraftLengthController
+from specengine.controller import Choice, DraftLengthController, Offer
 from specengine.draft import Draft, Verdict
 from specengine.drafters import Drafter
-from specengine.drafters.none import NoDrafter
 from specengine.errors import CancelledError, ContextFullError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason
 from specengine.logprobs import TokenLogprobs
-from specengine.sequence import TokenBuffer
+from specengine.sequence import TokenBuffer, Tokens
 from specengine.statistics import Statistics
 from specengine.target import Target
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 def generate(
     target: Target,
-    drafter: Drafter,
+    drafters: Sequence[Drafter],
     controller: DraftLengthController,
     prompt: Sequence[int],
     *,
@@ -34,8 +36,11 @@ def generate(
 ) -> Iterator[Chunk | Finished]:
     """Answer `prompt` (token ids): a Chunk for each round that showed something, then Finished.
 
+    Which of `drafters` proposes in a round, if any, is the controller's choice; without one the
+    target goes alone.
+
     The caller may stop iterating at any yield and may set `abort` from any thread: the caches of
-    target and drafter stay valid, since they follow whatever sequence is asked of them next.
+    target and drafters stay valid, since they follow whatever sequence is asked of them next.
     Without `max_tokens` the answer may fill the target's context. Raises nothing once started:
     an error of the target ends the answer with reason "error" and keeps what came. Raises
     ContextFullError at once where the prompt leaves no room for an answer.
@@ -49,14 +54,14 @@ def generate(
             else "the prompt is empty"
         )
     limit = room if max_tokens is None else min(max_tokens, room)
-    return _Answer(target, drafter, controller, prompt, limit, stop, abort).run()
+    return _Answer(target, drafters, controller, prompt, limit, stop, abort).run()
 
 
 class _Answer:
     def __init__(
         self,
         target: Target,
-        drafter: Drafter,
+        drafters: Sequence[Drafter],
         controller: DraftLengthController,
         prompt: Sequence[int],
         limit: int,
@@ -64,7 +69,7 @@ class _Answer:
         abort: AbortFlag | None,
     ) -> None:
         self._target = target
-        self._drafter = drafter
+        self._drafters = list(drafters)
         self._controller = controller
         self._sequence = TokenBuffer(prompt)
         self._limit = limit
@@ -72,12 +77,13 @@ class _Answer:
         self._abort = abort
         self._stats = Statistics(prompt_tokens=len(prompt))
         self._notices: list[str] = []
+        self._broken: set[str] = set()
         self._logprobs: list[TokenLogprobs] = []
         self._reason: FinishReason | None = None
         self._started = time.perf_counter()
         self._decode_started = 0.0
         self._verify_start = target.verify_s
-        self._draft_start = drafter.draft_s
+        self._draft_start = self._draft_s()
 
     def run(self) -> Iterator[Chunk | Finished]:
         error: str | None = None
@@ -92,6 +98,8 @@ class _Answer:
         self._clock()
         rest = self._text.finish()
         self._stats.completion_tokens = len(self._text.tokens)
+        plain_pass_s = self._target.plain_pass_s
+        self._stats.plain_tokens_per_s = 1 / plain_pass_s if plain_pass_s else None
         stats = self._stats.snapshot()
         if rest:
             yield Chunk(rest, (), stats)
@@ -115,45 +123,53 @@ class _Answer:
         # Times of the rounds start after the first token, which the prompt pass gave.
         self._decode_started = now
         self._verify_start = self._target.verify_s
-        self._draft_start = self._drafter.draft_s
+        self._draft_start = self._draft_s()
         yield from self._commit(Draft(), verdict)
 
     def _round(self) -> Iterator[Chunk]:
         """One draft and one target pass, which commit at least one token."""
         self._check_cancelled()
-        draft_s, verify_s = self._drafter.draft_s, self._target.verify_s
-        draft = self._propose()
-        verdict = self._target.verify(self._sequence.view(), draft)
+        prefix = self._sequence.view()
+        # The pass yields one token beyond the draft: it needs room as well.
+        room = min(self._limit - self._text.committed - 1, self._target.max_draft)
+        offers = [self._offer(drafter, prefix) for drafter in self._drafters]
+        choice = self._controller.choose(offers, room)
+        draft = Draft()
+        if choice.length > 0:
+            draft = self._propose(choice, prefix)
+        verdict = self._target.verify(prefix, draft)
         self._stats.count_round(len(draft), verdict.accepted)
-        self._controller.observe(
-            len(draft),
-            verdict.accepted,
-            self._drafter.draft_s - draft_s,
-            self._target.verify_s - verify_s,
-        )
+        offer = offers[choice.drafter] if offers else None
+        if offer is not None and len(draft):
+            self._controller.observe(offer, len(draft), verdict.accepted)
         yield from self._commit(draft, verdict)
 
-    def _propose(self) -> Draft:
-        # The pass yields one token beyond the draft: it needs room as well.
-        left = self._limit - self._text.committed
-        room = min(left - 1, self._target.max_draft)
-        k = self._controller.length(room)
-        if k <= 0:
-            return Draft()
+    def _offer(self, drafter: Drafter, prefix: Tokens) -> Offer | None:
+        offer = self._guarded(drafter, lambda: drafter.offer(prefix), None)
+        if drafter.notice is not None:
+            self._notices.append(drafter.notice)
+        return offer
+
+    def _propose(self, choice: Choice, prefix: Tokens) -> Draft:
+        drafter = self._drafters[choice.drafter]
+        return self._guarded(drafter, lambda: drafter.propose(prefix, choice.length), Draft())
+
+    def _guarded(self, drafter: Drafter, work: Callable[[], T], otherwise: T) -> T:
+        """A drafter that breaks costs its drafts only: it is asked no more in this answer."""
+        if drafter.name in self._broken:
+            return otherwise
         try:
-            draft = self._drafter.propose(self._sequence.view(), k)
+            return work()
         except CancelledError:
             raise
         except Exception as failure:
-            # A drafter that breaks costs its drafts only.
-            logger.exception("drafter %s failed", self._drafter.name)
-            self._notices.append(f"drafter {self._drafter.name} failed ({failure}): going on alone")
-            self._drafter = NoDrafter()
-            self._draft_start = -self._stats.draft_s
-            return Draft()
-        if self._drafter.notice is not None:
-            self._notices.append(self._drafter.notice)
-        return draft
+            logger.exception("drafter %s failed", drafter.name)
+            self._broken.add(drafter.name)
+            self._notices.append(f"drafter {drafter.name} failed ({failure}): going on without it")
+            return otherwise
+
+    def _draft_s(self) -> float:
+        return sum(drafter.draft_s for drafter in self._drafters)
 
     def _commit(self, draft: Draft, verdict: Verdict) -> Iterator[Chunk]:
         """Append what a round committed, up to whatever ends the answer, and show it."""
@@ -183,7 +199,7 @@ class _Answer:
             return
         self._stats.decode_s = time.perf_counter() - self._decode_started
         self._stats.verify_s = self._target.verify_s - self._verify_start
-        self._stats.draft_s = self._drafter.draft_s - self._draft_start
+        self._stats.draft_s = self._draft_s() - self._draft_start
 
     def _check_cancelled(self) -> None:
         if self._abort is not None and self._abort.is_set():

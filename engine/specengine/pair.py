@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from specengine.calibrate import calibrate
 from specengine.cancel import AbortFlag
 from specengine.context import Context
-from specengine.controller import DraftLengthController, FixedDraftLength
+from specengine.controller import AdaptiveDraftLength, FixedDraftLength
+from specengine.costs import PassCosts
 from specengine.drafters import Drafter
 from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelDrafter
-from specengine.drafters.none import NoDrafter
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
+from specengine.grammar import Grammar
 from specengine.llama import library
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
@@ -25,7 +27,6 @@ from specengine.rules import AcceptanceRule, make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.target import LocalTarget
 
-DEFAULT_DRAFT_LENGTH = 4
 MAX_DRAFT = 16
 
 # With flash attention off, every pass of two rows or more gives the same bits for a row, whatever
@@ -42,6 +43,8 @@ class LoadOptions:
     n_ctx: int = 4096
     n_threads: int | None = None
     use_extra_bufts: bool = True
+    costs: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    """Pass costs by file name, as an earlier run measured them."""
 
 
 class LoadedModel:
@@ -77,7 +80,7 @@ class LoadedModel:
             self.model.close()
             raise
         self.vocab = self.model.vocab
-        self.context = Context(self._cache)
+        self.context = Context(self._cache, costs=PassCosts(options.costs.get(path.name)))
 
     def close(self) -> None:
         self._cache.close()
@@ -110,6 +113,8 @@ class Pair:
         self.method = method
         self._draft: LoadedModel | None = None
         self._lookup = LookupDrafter()
+        # By the longest draft allowed; what one has learned stays for the next answer.
+        self._controllers: dict[int, AdaptiveDraftLength] = {}
 
         def load(path: Path, max_rows: int) -> LoadedModel:
             def report(fraction: float) -> None:
@@ -153,57 +158,79 @@ class Pair:
         stop: Sequence[str] = (),
         reproducible: bool = False,
         logprobs: int | None = None,
+        grammar: str | None = None,
         on_prompt: Callable[[int, int], None] | None = None,
     ) -> Iterator[Chunk | Finished]:
         """Answer the token ids `prompt`; see `generate` for what is yielded and raised.
 
         `reproducible` makes the text independent of the drafter and the draft length, bit for bit.
-        `logprobs` and `on_prompt` are those of `LocalTarget`.
+        `logprobs` and `on_prompt` are those of `LocalTarget`. `grammar` is GBNF that the answer
+        must follow; raises GrammarError for one that cannot be used.
         """
         self._set_width(_REPRODUCIBLE_WIDTH if reproducible else 1)
         acceptance = make_rule(rule, sampling)
-        transforms = Transforms(sampling)
+
+        def transforms(model: LoadedModel) -> Transforms:
+            follows = None
+            if grammar is not None:
+                follows = Grammar(grammar, model.vocab.handle, len(prompt))
+            return Transforms(sampling, follows)
+
         target = LocalTarget(
             self._target.vocab,
             self._target.context,
-            transforms,
+            transforms(self._target),
             acceptance,
             logprobs=logprobs,
             on_prompt=on_prompt,
         )
-        drafter = self._drafter(sampling, acceptance) if drafting else NoDrafter()
-        controller: DraftLengthController = FixedDraftLength(
-            min(DEFAULT_DRAFT_LENGTH if draft_length is None else draft_length, draft_max)
+        adaptive = self._controllers.setdefault(
+            draft_max, AdaptiveDraftLength(self._target.context.costs, longest=draft_max)
         )
+        fixed = None if draft_length is None else FixedDraftLength(min(draft_length, draft_max))
         return generate(
             target,
-            drafter,
-            controller,
+            self._drafters(transforms, acceptance) if drafting else [],
+            fixed or adaptive,
             prompt,
             max_tokens=max_tokens,
             stop=stop,
             abort=self.abort,
         )
 
+    @property
+    def costs(self) -> dict[str, PassCosts]:
+        """What passes cost, by file name: to be kept, and given back as `LoadOptions.costs`."""
+        loaded = [m for m in (self._target, self._draft) if m is not None]
+        return {m.model.path.name: m.context.costs for m in loaded}
+
+    def calibrate(self) -> bool:
+        """Measure what was never measured, a second or two for each model; whether any was.
+
+        Raises CancelledError.
+        """
+        unknown = [m for m in (self._target, self._draft) if m is not None and not m.context.costs]
+        for loaded in unknown:
+            calibrate(loaded.context)
+        return bool(unknown)
+
     def close(self) -> None:
         if self._draft is not None:
             self._draft.close()
         self._target.close()
 
-    def _drafter(self, sampling: SamplingParams, rule: AcceptanceRule) -> Drafter:
+    def _drafters(
+        self, transforms: Callable[[LoadedModel], Transforms], rule: AcceptanceRule
+    ) -> list[Drafter]:
         if self.method == "lookup":
-            return self._lookup
+            return [self._lookup]
         if self.method == "none" or self._draft is None:
-            return NoDrafter()
+            return []
         draft = self._draft
-        return ModelDrafter(
-            draft.model.path.name,
-            draft.vocab,
-            draft.context,
-            Transforms(sampling),
-            rule,
-            self._n_shared,
-        )
+        name = draft.model.path.stem
+        return [
+            ModelDrafter(name, draft.vocab, draft.context, transforms(draft), rule, self._n_shared)
+        ]
 
     def _set_width(self, width: int) -> None:
         for loaded in (self._target, self._draft):

@@ -36,6 +36,11 @@ class Target(Protocol):
         """Seconds spent inside the model so far."""
         ...
 
+    @property
+    def plain_pass_s(self) -> float | None:
+        """Seconds of a pass over one token, as measured on this machine; None where it was not."""
+        ...
+
     def verify(self, prefix: Tokens, draft: Draft) -> Verdict:
         """Evaluate `draft` after `prefix` in one pass; tell what stands and what comes next."""
         ...
@@ -75,6 +80,10 @@ class LocalTarget:
     @property
     def verify_s(self) -> float:
         return self.context.decode_s
+
+    @property
+    def plain_pass_s(self) -> float | None:
+        return self.context.costs.measured(self.context.min_width)
 
     def verify(self, prefix: Tokens, draft: Draft) -> Verdict:
         n = len(prefix)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters.lookup import LookupDrafter
 from specengine.errors import CancelledError, ContextFullError
@@ -189,6 +190,9 @@ class _Broken:
     draft_s = 0.0
     notice = None
 
+    def offer(self, prefix: Tokens) -> Offer:
+        return Offer("broken", 100, prior=0.5)
+
     def propose(self, prefix: Tokens, k: int) -> Draft:
         raise ZeroDivisionError("rubbish")
 
@@ -198,7 +202,7 @@ def test_a_drafter_that_breaks_costs_its_drafts_only() -> None:
     rig.drafter = _Broken()
     answer = rig.run(PROMPT, max_tokens=12)
     assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 12)
-    assert answer.notices == ("drafter broken failed (rubbish): going on alone",)
+    assert answer.notices == ("drafter broken failed (rubbish): going on without it",)
 
 
 def test_case_14_an_answer_ends_where_the_context_does() -> None:

@@ -10,7 +10,6 @@ from specengine.context import Context
 from specengine.controller import FixedDraftLength
 from specengine.drafters import Drafter
 from specengine.drafters.model import ModelDrafter
-from specengine.drafters.none import NoDrafter
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
 from specengine.rules import make_rule
@@ -50,7 +49,7 @@ class Rig:
             acceptance,
             logprobs=logprobs,
         )
-        self.drafter: Drafter = NoDrafter()
+        self.drafter: Drafter | None = None
         if draft is not None:
             self.drafter = ModelDrafter(
                 "fake",
@@ -64,7 +63,7 @@ class Rig:
     def events(self, prompt: Sequence[int], k: int = 4, **options: Any) -> Any:
         return generate(
             self.target,
-            self.drafter,
+            [self.drafter] if self.drafter else [],
             FixedDraftLength(k),
             prompt,
             abort=self.abort,

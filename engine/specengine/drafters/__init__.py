@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.sequence import Tokens
 
@@ -28,6 +29,10 @@ class Drafter(Protocol):
         """Why this drafter has stopped proposing, where a person should know."""
         ...
 
+    def offer(self, prefix: Tokens) -> Offer | None:
+        """What it could propose after `prefix`, and at what cost; None where it has no guess."""
+        ...
+
     def propose(self, prefix: Tokens, k: int) -> Draft:
-        """At most `k` tokens that may follow `prefix`; fewer, or none, where it has no guess."""
+        """At most `k` tokens that may follow `prefix`, the prefix of the last `offer`."""
         ...

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.sequence import Tokens, common_prefix
 
 _LONGEST, _SHORTEST = 5, 2  # tokens of the suffix that is looked up
+_PRIORS = {2: 0.35, 3: 0.5, 4: 0.6, 5: 0.8}  # longer matches are more often right
 
 
 class LookupDrafter:
@@ -25,13 +27,23 @@ class LookupDrafter:
         self._indexed: Tokens | None = None
         # For each n-gram, the position after its last occurrence that has a continuation.
         self._next: dict[tuple[int, ...], int] = {}
+        self._found: int | None = None  # where the continuation of the last offer starts
+
+    def offer(self, prefix: Tokens) -> Offer | None:
+        self._follow(prefix)
+        self._found = None
+        for n in range(min(_LONGEST, len(self._text)), _SHORTEST - 1, -1):
+            position = self._next.get(tuple(self._text[-n:]))
+            if position is not None:
+                self._found = position
+                available = len(self._text) - position
+                return Offer(f"lookup-{n}", available, prior=_PRIORS[n])
+        return None
 
     def propose(self, prefix: Tokens, k: int) -> Draft:
-        self._follow(prefix)
         draft = Draft()
-        start = self._continuation()
-        if start is not None:
-            for token in self._text[start : start + k]:
+        if self._found is not None:
+            for token in self._text[self._found : self._found + k]:
                 draft.append(token, None)
         return draft
 
@@ -51,11 +63,3 @@ class LookupDrafter:
         end = len(self._text)
         for n in range(_SHORTEST, min(_LONGEST, end) + 1):
             self._next[tuple(self._text[end - n :])] = end
-
-    def _continuation(self) -> int | None:
-        end = len(self._text)
-        for n in range(min(_LONGEST, end), _SHORTEST - 1, -1):
-            position = self._next.get(tuple(self._text[end - n :]))
-            if position is not None:
-                return position
-        return None

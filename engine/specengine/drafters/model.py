@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from specengine.context import Context
+from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
-from specengine.sequence import TokenBuffer, Tokens
+from specengine.sequence import TokenBuffer, Tokens, common_prefix
 from specengine.vocab import Vocab
 
 
@@ -38,19 +39,19 @@ class ModelDrafter:
     def draft_s(self) -> float:
         return self.context.decode_s
 
+    def offer(self, prefix: Tokens) -> Offer | None:
+        available = self.context.n_ctx - len(prefix)
+        self.notice = self._why_not(prefix, available)
+        if self.notice is not None:
+            return None
+        missing = len(prefix) - common_prefix(self.context.tokens, prefix)
+        # One token behind is the ordinary state: the first draft pass evaluates it.
+        start_s = self.context.costs.prompt_seconds(missing - 1) if missing > 2 else 0.0
+        token_s = self.context.costs.seconds(1)
+        return Offer(self.name, available, prior=0.7, start_s=start_s, token_s=token_s)
+
     def propose(self, prefix: Tokens, k: int) -> Draft:
         draft = Draft()
-        k = min(k, self.context.n_ctx - len(prefix))
-        if k <= 0:
-            self.notice = (
-                f"the draft model {self.name} has a context of {self.context.n_ctx} tokens, "
-                "which this chat has outgrown: going on without drafts"
-            )
-            return draft
-        if int(prefix.max()) >= self.context.n_vocab:
-            self.notice = f"the text has tokens that the draft model {self.name} does not know"
-            return draft
-        self.notice = None
         tokens = TokenBuffer(prefix)
         for _ in range(k):
             row = self.context.logits(tokens.view())[0, : self._n_shared]
@@ -62,3 +63,13 @@ class ModelDrafter:
                 break
             tokens.append(token)
         return draft
+
+    def _why_not(self, prefix: Tokens, available: int) -> str | None:
+        if available <= 0:
+            return (
+                f"the draft model {self.name} has a context of {self.context.n_ctx} tokens, "
+                "which this chat has outgrown: going on without drafts"
+            )
+        if int(prefix.max()) >= self.context.n_vocab:
+            return f"the text has tokens that the draft model {self.name} does not know"
+        return None

@@ -19,22 +19,22 @@ class LlamaVocab:
 
     def __init__(self, handle: Any) -> None:
         self._llama = library.load()
-        self._handle = handle
+        self.handle = handle
         self.size: int = self._llama.llama_vocab_n_tokens(handle)
         self._pieces: dict[int, bytes] = {}
 
     @functools.cached_property
     def bos(self) -> int | None:
-        return _token_or_none(self._llama.llama_vocab_bos(self._handle))
+        return _token_or_none(self._llama.llama_vocab_bos(self.handle))
 
     @functools.cached_property
     def eos(self) -> int | None:
-        return _token_or_none(self._llama.llama_vocab_eos(self._handle))
+        return _token_or_none(self._llama.llama_vocab_eos(self.handle))
 
     @functools.cached_property
     def eog(self) -> frozenset[int]:
         return frozenset(
-            t for t in self._special if self._llama.llama_vocab_is_eog(self._handle, t)
+            t for t in self._special if self._llama.llama_vocab_is_eog(self.handle, t)
         )
 
     @functools.cached_property
@@ -57,7 +57,7 @@ class LlamaVocab:
 
     def text(self, token: int) -> bytes:
         """The vocabulary's own spelling of `token` (control tokens included, bytes escaped)."""
-        text: bytes = self._llama.llama_vocab_get_text(self._handle, token)
+        text: bytes = self._llama.llama_vocab_get_text(self.handle, token)
         return text
 
     def piece(self, token: int) -> bytes:
@@ -71,13 +71,13 @@ class LlamaVocab:
         capacity = len(data) + 2
         tokens = (ctypes.c_int32 * capacity)()
         n = self._llama.llama_tokenize(
-            self._handle, data, len(data), tokens, capacity, bos, special
+            self.handle, data, len(data), tokens, capacity, bos, special
         )
         if n < 0:
             capacity = -n
             tokens = (ctypes.c_int32 * capacity)()
             n = self._llama.llama_tokenize(
-                self._handle, data, len(data), tokens, capacity, bos, special
+                self.handle, data, len(data), tokens, capacity, bos, special
             )
         if n < 0:
             raise BackendError(f"llama.cpp could not tokenize a text of {len(data)} bytes")
@@ -87,7 +87,7 @@ class LlamaVocab:
     def _special(self) -> dict[int, int]:
         """Attributes of the tokens that are more than plain text."""
         attributes = (
-            (token, int(self._llama.llama_vocab_get_attr(self._handle, token)))
+            (token, int(self._llama.llama_vocab_get_attr(self.handle, token)))
             for token in range(self.size)
         )
         return {token: attr for token, attr in attributes if attr & ~_NORMAL_OR_BYTE}
@@ -96,10 +96,10 @@ class LlamaVocab:
         if not 0 <= token < self.size:
             raise BackendError(f"token id {token} is outside the vocabulary (0…{self.size - 1})")
         buffer = ctypes.create_string_buffer(64)
-        n = self._llama.llama_token_to_piece(self._handle, token, buffer, len(buffer), 0, False)
+        n = self._llama.llama_token_to_piece(self.handle, token, buffer, len(buffer), 0, False)
         if n < 0:
             buffer = ctypes.create_string_buffer(-n)
-            n = self._llama.llama_token_to_piece(self._handle, token, buffer, len(buffer), 0, False)
+            n = self._llama.llama_token_to_piece(self.handle, token, buffer, len(buffer), 0, False)
         return buffer.raw[:n]
 
 

@@ -1,0 +1,144 @@
+"""`specchat ask`: one answer to standard output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from specchat import locations
+from specchat.commands.event_progress import EventProgress
+from specchat.commands.options import (
+    answer_options,
+    model_options,
+    sampling_flags,
+    to_answer_options,
+)
+from specchat.errors import SpecchatError
+from specchat.models.registry import Profile, load_registry
+from specchat.runtime import AnswerOptions, Runtime
+from specchat.selection import select_profile, select_sampling
+from specchat.settings import load_settings
+from specengine.chat_template import Turn
+from specengine.errors import CancelledError
+from specengine.events import Chunk, Finished, Progress
+from specengine.rules import default_rule
+
+_INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("prompt", required=False)
+@model_options
+@answer_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+def command(prompt: str | None, as_json: bool, **flags: Any) -> int:
+    """Answer PROMPT; standard input that is not a terminal is appended to it."""
+    settings = load_settings(threads=flags["threads"], ctx=flags["ctx"], offline=flags["offline"])
+    registry = load_registry(locations.registry_file())
+    profile = select_profile(
+        registry,
+        settings,
+        profile=flags["profile"],
+        target=flags["target"],
+        draft=flags["draft"],
+        system=flags["system"],
+    )
+    options = to_answer_options(flags, select_sampling(profile, settings, sampling_flags(flags)))
+    turns = _turns(profile, _question(prompt), options)
+    runtime = Runtime(registry, n_threads=settings.threads, offline=settings.offline)
+    with _interrupt(runtime):
+        finished = asyncio.run(_ask(runtime, profile, turns, options, stream=not as_json))
+    if as_json:
+        click.echo(json.dumps(_to_json(finished, profile, options), ensure_ascii=False))
+    elif finished.text and not finished.text.endswith("\n"):
+        click.echo()
+    for notice in finished.notices:
+        click.echo(f"specchat: {notice}", err=True)
+    if finished.reason == "error":
+        raise SpecchatError(finished.error or "the answer failed")
+    return _INTERRUPTED if finished.reason == "cancelled" else 0
+
+
+def _question(prompt: str | None) -> str:
+    piped = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
+    # What is not UTF-8 is answered as well as it can be read.
+    text = piped.decode("utf-8", "replace").strip("\n")
+    question = "\n\n".join(part for part in (prompt, text) if part)
+    if not question.strip():
+        raise click.UsageError("there is no prompt: give one as argument or on standard input")
+    return question
+
+
+def _turns(profile: Profile, question: str, options: AnswerOptions) -> list[Turn]:
+    turns = [Turn("user", question)]
+    if profile.system is not None and not options.raw:
+        turns.insert(0, Turn("system", profile.system))
+    return turns
+
+
+async def _ask(
+    runtime: Runtime, profile: Profile, turns: list[Turn], options: AnswerOptions, *, stream: bool
+) -> Finished:
+    """Load, answer, and write the text as it comes where `stream` says so."""
+    finished: Finished | None = None
+    try:
+        with EventProgress() as progress:
+            await runtime.load(profile, progress.update)
+            async for event in runtime.answer(turns, options):
+                if isinstance(event, Progress):
+                    progress.update(event)
+                elif isinstance(event, Chunk):
+                    progress.clear()
+                    if stream:
+                        click.echo(event.text, nl=False)
+                else:
+                    finished = event
+    except CancelledError as error:
+        raise KeyboardInterrupt from error  # while loading: there is no answer to keep
+    finally:
+        await runtime.close()
+    assert finished is not None
+    return finished
+
+
+@contextmanager
+def _interrupt(runtime: Runtime) -> Iterator[None]:
+    """The first Ctrl-C ends the answer and keeps what came; a second one ends the program."""
+
+    def cancel(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        runtime.cancel()
+
+    before = signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _to_json(finished: Finished, profile: Profile, options: AnswerOptions) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "text": finished.text,
+        "tokens": list(finished.tokens),
+        "finish_reason": finished.reason,
+        "seed": options.sampling.seed,
+        "profile": profile.name,
+        "target": profile.target,
+        "drafter": (profile.draft or "none") if options.drafting else "none",
+        "rule": options.rule or default_rule(options.sampling),
+        **finished.stats.model_dump(),
+        "notices": list(finished.notices),
+    }
+    if finished.error is not None:
+        result["error"] = finished.error
+    if options.logprobs is not None:
+        result["logprobs"] = [asdict(logprobs) for logprobs in finished.logprobs]
+    return result

@@ -1,0 +1,55 @@
+"""The chat screen, with everything it needs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from specchat import locations
+from specchat.last_profile import last_profile, remember_profile
+from specchat.log import log_to_file
+from specchat.models.registry import Model, Profile, Registry, load_registry
+from specchat.models.scan import scan
+from specchat.models.store import ModelStore
+from specchat.runtime import AnswerOptions, Runtime
+from specchat.selection import select_profile, select_sampling
+from specchat.settings import Settings, load_settings
+from specchat.storage import ChatStore
+from specchat.tui.app import SpecchatApp
+from specchat.tui.services import Services
+
+
+def run_chat(profile: str | None) -> None:
+    """Open the chat with `profile`, or with what was chosen in settings or at an earlier start."""
+    log_to_file()
+    settings = load_settings()
+    registry = load_registry(locations.registry_file())
+    services = Services(
+        runtime=Runtime(registry, n_threads=settings.threads, offline=settings.offline),
+        registry=registry,
+        open_store=lambda: ChatStore(locations.database_file()),
+        options=partial(_options, settings),
+        profile=_chosen(registry, settings, profile),
+        remember=remember_profile,
+        missing=partial(_missing, registry),
+        scan=lambda: scan(locations.models_dir()),
+        theme=settings.theme,
+    )
+    SpecchatApp(services).run()
+
+
+def _options(settings: Settings, profile: Profile) -> AnswerOptions:
+    return AnswerOptions(sampling=select_sampling(profile, settings, {}))
+
+
+def _chosen(registry: Registry, settings: Settings, flag: str | None) -> Profile | None:
+    """By flag, else by settings, else as last time; None at the first start."""
+    in_settings = settings.profile if "profile" in settings.model_fields_set else None
+    last = last_profile()
+    name = flag or in_settings or (last if last in registry.profiles else None)
+    return select_profile(registry, settings, profile=name) if name else None
+
+
+def _missing(registry: Registry, profile: Profile) -> list[Model]:
+    store = ModelStore(locations.models_dir())
+    models = [registry.resolve(name) for name in profile.models]
+    return [m for m in models if isinstance(m, Model) and store.receipt(m) is None]

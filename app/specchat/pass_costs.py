@@ -1,0 +1,51 @@
+"""Keeps what passes cost from one run to the next: measured once per model, build and threads."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import RootModel, ValidationError
+
+from specengine.costs import PassCosts
+from specengine.llama.library import LLAMA_CPP_PYTHON_VERSION
+
+
+class _Costs(RootModel[dict[str, dict[int, float]]]):
+    """Seconds by width, under a key for each model."""
+
+
+class CostStore:
+    """One small JSON file; what cannot be read is measured again."""
+
+    def __init__(self, file: Path, n_threads: int | None) -> None:
+        self._file = file
+        self._n_threads = n_threads
+
+    def load(self, models: list[Path]) -> dict[str, dict[int, float]]:
+        """What is known of `models`, by file name."""
+        known = self._read()
+        return {path.name: known[key] for path in models if (key := self._key(path)) in known}
+
+    def save(self, models: list[Path], costs: Mapping[str, PassCosts]) -> None:
+        """Remember `costs`, by file name. A folder that cannot be written costs a measurement."""
+        known = self._read()
+        known.update({self._key(path): costs[path.name].as_dict() for path in models})
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            new = self._file.with_suffix(".new")
+            new.write_text(json.dumps(known), encoding="utf-8")
+            new.replace(self._file)
+
+    def _read(self) -> dict[str, dict[int, float]]:
+        try:
+            return _Costs.model_validate_json(self._file.read_bytes()).root
+        except (OSError, ValidationError):
+            return {}
+
+    def _key(self, path: Path) -> str:
+        stat = path.stat()
+        threads = self._n_threads or "auto"
+        return f"{path.name} {stat.st_size} {threads} {LLAMA_CPP_PYTHON_VERSION}"

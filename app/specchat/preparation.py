@@ -1,0 +1,74 @@
+"""From a profile to files that can be loaded: fetched, checked, and tried in a child process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from specchat import locations
+from specchat.models.ensure import ensure_model
+from specchat.models.memory import require_memory
+from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specengine.compatibility import require_compatible
+from specengine.errors import BackendError
+from specengine.events import Progress
+from specengine.gguf import GGUF, read_gguf
+from specengine.llama.probe import probe
+from specengine.pair import DraftMethod
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPair:
+    """What `specengine.pair.Pair` needs to load a profile."""
+
+    target: Path
+    draft: Path | None
+    method: DraftMethod
+    n_shared: int | None
+    use_extra_bufts: bool
+
+
+def prepare(
+    profile: Profile,
+    registry: Registry,
+    on_event: Callable[[Progress], None],
+    cancel: Event,
+    *,
+    offline: bool | None = None,
+) -> PreparedPair:
+    """Fetch what is missing and refuse what cannot work, before llama.cpp sees any of it.
+
+    Blocks, for as long as a download takes. Raises SpecchatError or SpecEngineError with one line:
+    a file that is no model, two vocabularies that differ, a pair larger than memory.
+    """
+
+    def fetch(name: str) -> GGUF:
+        path = ensure_model(
+            registry.resolve(name),
+            offline=offline,
+            cancel=cancel,
+            on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
+        )
+        return read_gguf(path)
+
+    target = fetch(profile.target)
+    draft_name = profile.draft or "none"
+    draft = None if draft_name in DRAFTERS_WITHOUT_MODEL else fetch(draft_name)
+    comparison = require_compatible(target, draft) if draft is not None else None
+    require_memory(target, draft, profile.n_ctx)
+    probed = probe(locations.cache_dir())
+    if not probed.works:
+        raise BackendError(probed.detail)
+    return PreparedPair(
+        target.path,
+        draft.path if draft is not None else None,
+        "model" if draft is not None else _method(draft_name),
+        comparison.n_shared if comparison is not None else None,
+        probed.use_extra_bufts,
+    )
+
+
+def _method(name: str) -> DraftMethod:
+    return "lookup" if name == "lookup" else "none"

@@ -1,0 +1,44 @@
+"""Which target, drafter and sampling hold: a profile, then settings, then flags, over each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specchat.models.registry import Profile, Registry
+from specchat.settings import Settings
+from specengine.sampling import SamplingParams
+
+
+def select_profile(
+    registry: Registry,
+    settings: Settings,
+    *,
+    profile: str | None = None,
+    target: str | None = None,
+    draft: str | None = None,
+    system: str | None = None,
+) -> Profile:
+    """The profile to load, with whatever the flags replace in it.
+
+    A target named without a profile stands alone: the settings of the default profile were chosen
+    for another model. Raises RegistryError for unknown names.
+    """
+    if target is not None and profile is None:
+        chosen = Profile(name="custom", description=target, target=target, draft="lookup")
+    else:
+        chosen = registry.profile(profile or settings.profile)
+    changes: dict[str, Any] = {"target": target, "draft": draft, "system": system}
+    changes["n_ctx"] = settings.ctx
+    return chosen.model_copy(update={k: v for k, v in changes.items() if v is not None})
+
+
+def select_sampling(profile: Profile, settings: Settings, flags: dict[str, Any]) -> SamplingParams:
+    """Flags over settings over the profile over llama.cpp's defaults. Raises SamplingError."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    return SamplingParams.checked(
+        **{
+            **profile.sampling.model_dump(exclude_unset=True),
+            **settings.sampling_overrides,
+            **given,
+        }
+    )

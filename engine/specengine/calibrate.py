@@ -1,0 +1,33 @@
+"""Measures what passes cost, once per model and machine; `PassCosts` keeps it up to date after."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from specengine.context import Context
+
+# In the order of what they tell; measured until the time is up.
+_WIDTHS = (1, 5, 2, 9, 3, 17, 4, 6, 8, 12, 7, 13)
+_PROMPT = 64  # tokens before the measured ones
+
+
+def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
+    """Measure passes of several widths for about `budget_s` seconds, into `context.costs`.
+
+    Empties the cache. Raises CancelledError where the context is aborted.
+    """
+    started = time.perf_counter()
+    widest = min(context.max_rows, context.n_ctx - _PROMPT)
+    tokens = np.arange(_PROMPT + max(widest, 0), dtype=np.int32) % context.n_vocab
+    try:
+        for width in _WIDTHS:
+            if width > widest or time.perf_counter() - started > budget_s:
+                continue
+            sequence = tokens[: _PROMPT + width]
+            context.logits(sequence, last=width)
+            context.costs.forget(width)  # the first pass of a width also builds its graph
+            context.logits(sequence, last=width)
+    finally:
+        context.forget()
