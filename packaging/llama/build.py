@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -57,6 +58,7 @@ BUILD_VARIABLES = (
 
 
 EXCERPT_LINES = 12
+FIRST_ERROR = re.compile(r"error: |CMake Error|FAILED: ", re.IGNORECASE)
 
 
 class BuildError(Exception):
@@ -149,7 +151,7 @@ def run(command: list[str], environ: Mapping[str, str], log: Path, progress: Pro
 def failure(output: str, gpu: str, log: Path) -> BuildError:
     """What to tell of a build that failed: the lines from the first error on, and what to do."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [i for i, line in enumerate(lines) if "error:" in line.lower() or "FAILED:" in line]
+    errors = [i for i, line in enumerate(lines) if FIRST_ERROR.search(line)]
     start = errors[0] if errors else max(0, len(lines) - EXCERPT_LINES)
     excerpt = "\n".join(f"  {line[:200]}" for line in lines[start : start + EXCERPT_LINES])
     if "*** Configuring CMake" not in output:

@@ -170,7 +170,9 @@ def test_a_failure_shows_the_compilers_words_and_says_what_to_do(
     ],
 )
 def test_advice_fits_the_cause(output: str, gpu: str, advice: str) -> None:
-    assert advice in str(build.failure(output, gpu, Path("log")))
+    first, *_, last = str(build.failure("all is well\n" + output, gpu, Path("log"))).splitlines()
+    assert advice in last
+    assert first.strip().startswith(("ERROR", "CMake Error"))
 
 
 def test_cache_lies_in_the_platforms_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
