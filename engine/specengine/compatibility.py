@@ -1,4 +1,4 @@
-"""May a draft model draft for a target? Decided from both files' headers, before anything is loaded.
+"""May a draft model draft for a target? Decided from the headers, before anything is loaded.
 
 Draft tokens are ids: they must mean the same in both vocabularies. Where one vocabulary goes on
 after the other ends (padding of the embedding matrix), the ids beyond the smaller are never
@@ -105,9 +105,7 @@ def _notices(target: GGUF, draft: GGUF) -> tuple[str, ...]:
     for role in _ROLES:
         ids = target.token_id(role), draft.token_id(role)
         if ids[0] != ids[1]:
-            notices.append(
-                f"the {role.upper()} id is {ids[0]} in the target, {ids[1]} in the draft"
-            )
+            notices.append(f"{role.upper()} is id {ids[0]} in the target, {ids[1]} in the draft")
     adds = [gguf.metadata.get("tokenizer.ggml.add_bos_token") for gguf in (target, draft)]
     if adds[0] != adds[1]:
         notices.append(f"add_bos is {adds[0]} in the target, {adds[1]} in the draft")

@@ -313,7 +313,7 @@ def _parse(path: Path, cursor: _Cursor, size: int) -> GGUF:
         elif kind in _SCALARS:
             metadata[key] = cursor.scalar(_SCALARS[kind])
         else:
-            raise _DamagedError(f"{key} has the unknown type {kind}")
+            raise _DamagedError(f"{key!r} has the unknown type {kind}")
     tensors = tuple(_tensor(cursor) for _ in range(n_tensors))
     alignment = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
     if not isinstance(alignment, int) or alignment < 1:
@@ -331,7 +331,7 @@ def _tensor(cursor: _Cursor) -> Tensor:
     name = cursor.string()
     n_dimensions = cursor.integer("I")
     if n_dimensions > _MAX_DIMENSIONS:
-        raise _DamagedError(f"tensor {name} has {n_dimensions} dimensions")
+        raise _DamagedError(f"tensor {name!r} has {n_dimensions} dimensions")
     shape = tuple(cursor.integer("Q") for _ in range(n_dimensions))
     number, offset = cursor.integer("I"), cursor.integer("Q")
     known = TENSOR_TYPES.get(number)

@@ -134,7 +134,7 @@ def rm(names: Sequence[str], as_json: bool) -> None:
 
 
 def _registry() -> Registry:
-    return load_registry(locations.config_dir() / "models.toml")
+    return load_registry(locations.registry_file())
 
 
 def _store() -> ModelStore:

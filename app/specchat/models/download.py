@@ -33,14 +33,6 @@ NoticeCallback = Callable[[str], None]
 _CHUNK = 1 << 20
 
 
-class Verified(BaseModel):
-    """A finished download: what it is and where it came from."""
-
-    source: str
-    size: int
-    sha256: str
-
-
 class _Joined(BaseModel):
     """How much of an unfinished file is whole pieces of one source."""
 
@@ -81,11 +73,12 @@ def download(
     cancel: Event,
     on_progress: ProgressCallback,
     on_notice: NoticeCallback,
-) -> Verified:
-    """Fetch `model` to `destination`, which exists afterwards and only with the right bytes.
+) -> str:
+    """Fetch `model` to `destination`; returns its SHA-256.
 
-    Whatever ends the process, what came so far stays and the next call goes on there. The caller
-    holds `Unfinished.lock`. Raises DownloadError, DownloadCancelledError, OSError.
+    The file appears there in one step, and only with the right bytes. Whatever ends the process,
+    what came so far stays and the next call goes on there. The caller holds `Unfinished.lock`.
+    Raises DownloadError, DownloadCancelledError, OSError.
     """
     causes = []
     with new_client() as client:
@@ -122,7 +115,7 @@ class _Attempt:
         self._on_notice = on_notice
         self._total = model.bytes or 0
 
-    def run(self) -> Verified:
+    def run(self) -> str:
         pieces = locate(self._client, self._source, self._cancel)
         expected = self._model.sha256
         if len(pieces) == 1 and pieces[0].member is None:
@@ -138,7 +131,7 @@ class _Attempt:
         read_gguf(self._unfinished.part)
         self._unfinished.part.replace(self._destination)
         self._unfinished.discard()
-        return Verified(source=self._source, size=file.size, sha256=file.sha256)
+        return file.sha256
 
     def _resume(self, file: GrowingFile, pieces: Sequence[Piece], expected: str | None) -> _Joined:
         """Cut `file` back to what `pieces` can go on from; returns which of them it holds."""

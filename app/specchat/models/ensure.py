@@ -53,10 +53,10 @@ def ensure_model(
                     f"{model.name} is not on this computer, and offline nothing is downloaded: "
                     f"run `specchat models pull {model.name}` once with a network"
                 )
-            verified = download(
+            sha256 = download(
                 model, destination, cancel=cancel, on_progress=on_progress, on_notice=on_notice
             )
-            return store.record(model, destination, verified.sha256, "specchat").path
+            return store.record(model, destination, sha256, "specchat").path
     except OSError as error:
         raise DownloadError(
             f"{model.name} cannot be stored in {store.folder}: {error.strerror or error}"

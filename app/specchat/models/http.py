@@ -6,7 +6,7 @@ import os
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import BinaryIO
@@ -69,15 +69,19 @@ def get(client: httpx.Client, remote: Remote, cancel: Event) -> httpx.Response:
     return _request(client, "GET", remote, cancel, follow_redirects=True)
 
 
-def head(client: httpx.Client, remote: Remote, cancel: Event) -> httpx.Response:
-    """The headers that the host of `remote` itself gives, not those of a store it redirects to."""
+def head(client: httpx.Client, remote: Remote, cancel: Event, header: str) -> httpx.Headers:
+    """The first headers on the way to `remote` that include `header`, else the last ones.
+
+    A hub states what a file is where it redirects to a store, which may not answer HEAD at all.
+    """
     for _ in range(client.max_redirects):
         response = _request(client, "HEAD", remote, cancel, follow_redirects=False)
-        onward = response.next_request
-        if onward is None or onward.url.host != response.url.host:
+        if header in response.headers or response.next_request is None:
             break
-        remote = replace(remote, url=str(onward.url))
-    return response
+        onward = response.next_request.url
+        same_host = onward.host == response.url.host
+        remote = Remote(str(onward), remote.headers if same_host else {})
+    return response.headers
 
 
 def _request(
@@ -110,38 +114,34 @@ def transfer(
     Cut connections, timeouts, 429 and 5xx are taken up again where the file ends; a server that
     knows no ranges sends everything anew. Raises SourceError, DownloadCancelledError.
     """
+    if remote.size is not None and file.size - begin > remote.size:
+        file.truncate(begin)
     retries = _Retries(cancel)
-    while remote.size is None or file.size - begin != remote.size:
+    while file.size - begin != remote.size:
         offset = file.size - begin
+        resume = {"Range": f"bytes={offset}-"} if offset else {}
         try:
-            if remote.size is not None and offset > remote.size:
-                raise _NotTheSameFileError
-            resume = {"Range": f"bytes={offset}-"} if offset else {}
             with client.stream("GET", remote.url, headers={**remote.headers, **resume}) as response:
-                if response.status_code not in (httpx.codes.OK, httpx.codes.PARTIAL_CONTENT):
-                    if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-                        raise _NotTheSameFileError
-                    retries.after_status(response)
-                    continue
-                if offset and not _continues_at(response, offset):
+                if offset and response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    if response.headers.get("Content-Range") == f"bytes */{offset}":
+                        return
+                    _check_size(response, remote, offset)
                     file.truncate(begin)
-                _check_size(response, remote, file.size - begin)
-                for chunk in response.iter_raw(_CHUNK):
-                    if cancel.is_set():
-                        raise DownloadCancelledError("download stopped")
-                    file.append(chunk)
-                    retries.reset()
-                    on_progress()
-            return
-        except _NotTheSameFileError:
-            file.truncate(begin)
-            retries.after(None)
+                elif response.is_success:
+                    kept = offset if _continues_at(response, offset) else 0
+                    _check_size(response, remote, kept)
+                    file.truncate(begin + kept)
+                    for chunk in response.iter_raw():
+                        if cancel.is_set():
+                            raise DownloadCancelledError("download stopped")
+                        file.append(chunk)
+                        retries.reset()
+                        on_progress()
+                    return
+                else:
+                    retries.after_status(response)
         except httpx.HTTPError as error:
             retries.after(error)
-
-
-class _NotTheSameFileError(Exception):
-    """What is on disk cannot be the start of what the server has."""
 
 
 class _Retries:
@@ -158,17 +158,17 @@ class _Retries:
 
     def after_status(self, response: httpx.Response) -> None:
         """Wait as the server asks, or raise where asking again is of no use."""
-        code = response.status_code
-        if code != httpx.codes.TOO_MANY_REQUESTS and code < 500:
-            raise SourceError(f"the server answers {code} {response.reason_phrase}".rstrip())
+        cause = f"the server answers {response.status_code} {response.reason_phrase}".rstrip()
+        if response.status_code != httpx.codes.TOO_MANY_REQUESTS and not response.is_server_error:
+            raise SourceError(cause)
         self._connected = True
-        self._count(f"the server answers {code} {response.reason_phrase}".rstrip())
+        self._count(cause)
         after = response.headers.get("Retry-After", "")
         self._wait(float(after) if after.isdecimal() else None)
 
-    def after(self, error: httpx.HTTPError | None) -> None:
+    def after(self, error: httpx.HTTPError) -> None:
         """Wait after a failed connection; a host never reached is not asked a second time."""
-        cause = _cause(error) if error else "the file changed on the server while it was fetched"
+        cause = _cause(error)
         unreachable = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         if unreachable and not self._connected:
             raise SourceError(cause) from error
@@ -215,10 +215,10 @@ def _cause(error: httpx.HTTPError) -> str:
 
 
 class _FileTransport(httpx.BaseTransport):
-    """Answers `file:` URLs as a server with ranges would, so that copying resumes too."""
+    """Answers `file://localhost/…` as a server with ranges would, so that copying resumes too."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        path = Path(url2pathname(request.url.path))
+        path = Path(url2pathname(request.url.raw_path.decode()))
         try:
             size = path.stat().st_size
             file = path.open("rb")

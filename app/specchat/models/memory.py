@@ -18,6 +18,7 @@ _COMPUTE_BYTES = 4  # activations are float32
 _BATCH_ROWS = 512  # rows that llama.cpp evaluates at once
 _SPARE_CELLS = 320  # the engine's own, and llama.cpp's rounding up to 256
 _CGROUP = Path("/sys/fs/cgroup")
+_OWN_CGROUP = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def available_memory() -> int:
 def _cgroup_headroom() -> Iterator[int]:
     """For each control group around this process that has a limit, what is left of it."""
     with suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
+        for line in _OWN_CGROUP.read_text().splitlines():
             _, controllers, name = line.split(":", 2)
             if controllers == "":
                 yield from _headroom(_CGROUP, name, "memory.max", "memory.current")

