@@ -17,7 +17,7 @@ REQUIREMENT = f"llama-cpp-python=={LLAMA_CPP_PYTHON_VERSION}"
 class Installer(StrEnum):
     """What put specchat here."""
 
-    CHECKOUT = "a checkout, by make"
+    CHECKOUT = "make"
     PIPX = "pipx"
     UV_TOOL = "uv tool"
     UV = "uv pip"
