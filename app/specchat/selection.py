@@ -1,4 +1,4 @@
-"""Which target, drafter and sampling hold: a profile, then settings, then flags, over each other."""
+"""Which target, drafter and sampling hold: a profile, settings over it, flags over both."""
 
 from __future__ import annotations
 

@@ -19,6 +19,9 @@ from specengine.sequence import TokenBuffer, Tokens, as_tokens, common_prefix
 
 Logits = NDArray[np.float32]
 
+_DRAFT_STEP = 2  # tokens that a draft model evaluates for one row, at most
+_PROMPT = 32  # a pass this wide that is not asked for all rows is prompt evaluation
+
 
 class KVCache(Protocol):
     """One model with one sequence in its KV cache, at the level of llama.cpp's calls."""
@@ -166,10 +169,16 @@ class Context:
             self._resync(chunk)
             raise
         self._held.extend(chunk)
-        self.costs.observe(len(padded), self._cache.decode_s - before)
+        self._learn(len(padded), len(padded) - rows.start, self._cache.decode_s - before)
         if padding and not self._cache.truncate(end):
             self.forget()
         return result
+
+    def _learn(self, width: int, n_rows: int, seconds: float) -> None:
+        if n_rows == width or width <= _DRAFT_STEP:
+            self.costs.observe(width, seconds)
+        elif width >= _PROMPT:
+            self.costs.observe_prompt(width, seconds)
 
     def _resync(self, chunk: Tokens) -> None:
         """After a failed pass: hold exactly what the cache kept of it."""

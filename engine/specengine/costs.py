@@ -12,7 +12,7 @@ from collections.abc import Mapping
 _OWN = 0.2  # how far a pass moves the estimate of its own width
 _OTHERS = 0.1  # … and, in proportion, that of all others: context and load change them together
 _OUTLIER = 3.0  # a pass that was preempted says little: count it as at most this factor
-_WIDE = 64  # passes from here on count as prompt evaluation, by the token
+_WIDEST = 17  # a draft of 16 tokens and the token before it
 _UNKNOWN_SLOPE = 0.25  # of one row's cost for each further row, until something is measured
 
 
@@ -53,13 +53,11 @@ class PassCosts:
         return (1 - share) * self._seconds[below] + share * self._seconds[above]
 
     def prompt_seconds(self, tokens: int) -> float:
-        """Seconds to evaluate `tokens` in wide passes."""
-        if tokens < _WIDE and self._seconds:
+        """Seconds to evaluate `tokens` without a row for each."""
+        if tokens <= _WIDEST:
             return self.seconds(max(1, tokens))
         per_token = self._prompt_token_s
-        if per_token is None:
-            per_token = self.seconds(17) / 17
-        return tokens * per_token
+        return tokens * (self.seconds(_WIDEST) / _WIDEST if per_token is None else per_token)
 
     def forget(self, width: int) -> None:
         """Drop what was measured for `width`: its first pass is no measure of the next."""
@@ -67,11 +65,6 @@ class PassCosts:
 
     def observe(self, width: int, seconds: float) -> None:
         """A pass over `width` tokens took `seconds`."""
-        if width >= _WIDE:
-            per_token = seconds / width
-            old = self._prompt_token_s
-            self._prompt_token_s = per_token if old is None else old + _OWN * (per_token - old)
-            return
         known = self._seconds.get(width)
         if known is None:
             self._seconds[width] = seconds
@@ -80,3 +73,9 @@ class PassCosts:
         for other in self._seconds:
             weight = _OWN if other == width else _OTHERS
             self._seconds[other] *= ratio**weight
+
+    def observe_prompt(self, tokens: int, seconds: float) -> None:
+        """A part of a prompt, `tokens` long, took `seconds`."""
+        per_token = seconds / tokens
+        old = self._prompt_token_s
+        self._prompt_token_s = per_token if old is None else old + _OWN * (per_token - old)

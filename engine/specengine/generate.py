@@ -98,8 +98,7 @@ class _Answer:
         self._clock()
         rest = self._text.finish()
         self._stats.completion_tokens = len(self._text.tokens)
-        plain_pass_s = self._target.plain_pass_s
-        self._stats.plain_tokens_per_s = 1 / plain_pass_s if plain_pass_s else None
+        self._stats.plain_tokens_per_s = self._plain_tokens_per_s()
         stats = self._stats.snapshot()
         if rest:
             yield Chunk(rest, (), stats)
@@ -200,6 +199,12 @@ class _Answer:
         self._stats.decode_s = time.perf_counter() - self._decode_started
         self._stats.verify_s = self._target.verify_s - self._verify_start
         self._stats.draft_s = self._draft_s() - self._draft_start
+
+    def _plain_tokens_per_s(self) -> float | None:
+        if not self._stats.drafted:
+            return self._stats.tokens_per_s  # this was the target alone
+        plain_pass_s = self._target.plain_pass_s
+        return 1 / plain_pass_s if plain_pass_s else None
 
     def _check_cancelled(self) -> None:
         if self._abort is not None and self._abort.is_set():

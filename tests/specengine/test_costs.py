@@ -48,15 +48,18 @@ def test_one_preempted_pass_hardly_counts() -> None:
 
 def test_prompt_evaluation_is_counted_by_the_token() -> None:
     costs = PassCosts({1: 0.1})
-    costs.observe(512, 5.12)
+    costs.observe_prompt(512, 5.12)
     assert costs.prompt_seconds(200) == pytest.approx(2.0)
     assert costs.seconds(1) == 0.1
 
 
 def test_every_pass_of_a_context_is_observed() -> None:
     context = Context(FakeKVCache(markov(8, seed=1), 8))
-    context.logits(np.arange(6) % 8, last=2)
-    assert context.costs.measured(6) == pytest.approx(0.001)
+    context.logits(np.arange(40) % 8, last=1)
+    assert not context.costs
+    assert context.costs.prompt_seconds(400) == pytest.approx(0.01)
+    context.logits(np.arange(46) % 8, last=6)
+    assert context.costs.as_dict() == pytest.approx({6: 0.001})
 
 
 def test_calibration_measures_the_widths_that_drafts_have() -> None:

@@ -1,0 +1,116 @@
+"""A runtime that says what a test wrote down, at the pace the test sets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+from specchat.models.registry import Profile
+from specchat.runtime import AnswerOptions, Event
+from specengine.chat_template import Turn
+from specengine.events import Chunk, Finished, Progress
+from specengine.statistics import Statistics
+
+
+@dataclass
+class Script:
+    """One answer: pieces of text, and how it ends. `held` waits before its last piece."""
+
+    pieces: Sequence[str]
+    error: str | None = None
+    notices: tuple[str, ...] = ()
+    held: bool = False
+
+
+@dataclass
+class FakeRuntime:
+    """Answers `scripts` one after the other, then repeats the question. Token ids count up."""
+
+    scripts: list[Script] = field(default_factory=list)
+    load_error: Exception | None = None
+    load_gate: asyncio.Event | None = None
+    """If set, loading waits for it."""
+    profile: Profile | None = None
+    asked: list[list[Turn]] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)
+    running: int = 0
+    most_running: int = 0
+    closed: bool = False
+
+    def __post_init__(self) -> None:
+        self.release = asyncio.Event()
+        self._cancelled = asyncio.Event()
+
+    async def load(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
+        self._cancelled.clear()
+        self.loaded.append(profile.name)
+        on_event(Progress("load", 420, 1000, profile.target))
+        if self.load_gate is not None:
+            await self._wait_for(self.load_gate)
+            if self._cancelled.is_set():
+                return
+        if self.load_error is not None:
+            raise self.load_error
+        self.profile = profile
+
+    async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
+        self._cancelled.clear()
+        self.asked.append(list(turns))
+        script = self.scripts.pop(0) if self.scripts else Script([f"You said: {turns[-1].text}"])
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            async for event in self._play(script):
+                yield event
+        finally:
+            self.running -= 1
+
+    async def _play(self, script: Script) -> AsyncIterator[Event]:
+        text, tokens = "", 0
+        yield Progress("prompt", 20, 20, "reading")
+        for number, piece in enumerate(script.pieces, 1):
+            if script.held and number == len(script.pieces):
+                await self._wait_for(self.release)
+            await asyncio.sleep(0)
+            if self._cancelled.is_set():
+                yield Finished("cancelled", text, tuple(range(tokens)), statistics(tokens))
+                return
+            text += piece
+            tokens += 1
+            yield Chunk(piece, (tokens - 1,), statistics(tokens))
+        reason = "error" if script.error else "stop"
+        yield Finished(
+            reason,
+            text,
+            tuple(range(tokens)),
+            statistics(tokens),
+            script.error,
+            script.notices,
+        )
+
+    async def _wait_for(self, gate: asyncio.Event) -> None:
+        waiters = [asyncio.create_task(event.wait()) for event in (gate, self._cancelled)]
+        await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+        for waiter in waiters:
+            waiter.cancel()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def statistics(tokens: int) -> Statistics:
+    """Of an answer of so many tokens: 3 of 4 drafted tokens stood, and a pass took .1 s."""
+    passes = max(0, tokens - 1) // 3 + 1
+    return Statistics(
+        prompt_tokens=20,
+        completion_tokens=tokens,
+        decode_s=passes * 0.1,
+        rounds=passes,
+        target_passes=passes,
+        drafted=4 * passes,
+        accepted=3 * passes,
+    )
