@@ -1,0 +1,211 @@
+import random
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.content import Content
+
+from specchat.tui.markdown import Document
+
+ANSWER = """\
+# Reversing a list
+
+Walk it **once**; see [the docs](https://docs.python.org "Python").
+<div>tags</div> and <think>thoughts</think> stay, and so does \\(x^2\\) & 5 < 6.
+
+- one
+- two `code`
+  - nested
+- three
+
+1. First
+   ```python
+   def f(x):
+       return x
+   ```
+2. Second
+
+   with more
+
+> quoted
+> - inside
+
+| a | b |
+|---|---|
+| 1 | a long cell |
+
+```js
+let x = "1";
+
+// end
+```
+***
+The end.
+"""
+
+
+def shown(document: Document, width: int = 60) -> list[str]:
+    height = document.height(width)
+    return [document.row(y).content.plain.rstrip() for y in range(height)]
+
+
+def test_markdown_becomes_rows() -> None:
+    assert shown(Document.of_markdown(ANSWER), 44) == [
+        "Reversing a list",
+        "",
+        "Walk it once; see the docs",
+        "(https://docs.python.org Python).",
+        "<div>tags</div> and <think>thoughts</think>",
+        "stay, and so does \\(x^2\\) & 5 < 6.",
+        "",
+        "• one",
+        "• two code",
+        "  ◦ nested",
+        "• three",
+        "",
+        "1. First",
+        "    python",
+        "    def f(x):",
+        "        return x",
+        "2. Second",
+        "",
+        "   with more",
+        "",
+        "▎ quoted",
+        "▎",
+        "▎ • inside",
+        "",
+        "a │ b",
+        "──┼────────────",
+        "1 │ a long cell",
+        "",
+        " js",
+        ' let x = "1";',
+        "",
+        " // end",
+        "",
+        "─" * 44,
+        "",
+        "The end.",
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_streamed_in_any_pieces_it_ends_as_if_it_came_whole(seed: int) -> None:
+    rng = random.Random(seed)
+    document = Document()
+    cuts = sorted(rng.sample(range(len(ANSWER)), 60))
+    for start, end in pairwise([0, *cuts, len(ANSWER)]):
+        document.append(ANSWER[start:end])
+        if rng.random() < 0.5:
+            shown(document, rng.choice([30, 60]))
+    document.finish()
+    assert shown(document) == shown(Document.of_markdown(ANSWER))
+
+
+def test_the_open_end_is_shown_as_it_came() -> None:
+    document = Document()
+    document.append("Done.\n\nA **bold")
+    assert shown(document) == ["Done.", "", "A **bold"]
+    document.append("** end\n\n")
+    assert shown(document) == ["Done.", "", "A bold end"]
+
+
+def test_an_open_fence_looks_as_it_will_when_it_closes() -> None:
+    document = Document()
+    document.append("```python\nx = 1\n")
+    rows = [document.row(y) for y in range(document.height(40))]
+    document.append("```\n")
+    closed = [document.row(y) for y in range(document.height(40))]
+    assert [row.content.plain for row in rows] == [" python", " x = 1"]
+    assert [(row.content.plain, row.fill) for row in rows] == [
+        (row.content.plain, row.fill) for row in closed
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[ref]: http://example.com/x",
+        "| a |\n|---|\n| 1 | dropped |",
+        "![alt text](http://example.com/picture.png)",
+        "<!-- remark --> &amp; <br/> <https://example.com>",
+        "[name](javascript:alert(1))",
+        "a<b>c</b>d\n<details>\n<summary>x</summary>\n\ntext</details>",
+        "    indented code\n\n    and more",
+        "\\[ \\frac{a}{b} \\]",
+        "```\nnever closed",
+        "~~~ruby {x=1}\nputs 1\n~~~",
+    ],
+)
+def test_nothing_is_swallowed(text: str) -> None:
+    assert _words(" ".join(shown(Document.of_markdown(text)))) >= _words(text)
+
+
+@given(
+    st.text(alphabet=st.sampled_from("ab1 \n\t`*_#>-+.|[]()!<&~:=\\\"'{}$éế漢👍\x1b"), max_size=200)
+)
+def test_any_text_is_shown_whole_and_fits_the_width(text: str) -> None:
+    document = Document.of_markdown(text)
+    letters = [c for c in "".join(shown(document, 12)) if c.isalnum()]
+    remaining = iter(letters)
+    assert all(c in remaining for c in text if c.isalnum())
+    assert all(document.row(y).content.cell_length <= 12 for y in range(document.height(12)))
+
+
+def test_tables_wrap_into_the_width_and_show_their_source_where_they_cannot() -> None:
+    table = "| left | right |\n|---|---|\n| one two three four | five |"
+    assert shown(Document.of_markdown(table), 20) == [
+        "left         │ right",
+        "─────────────┼──────",
+        "one two      │ five",
+        "three four   │",
+    ]
+    assert shown(Document.of_markdown(table), 8)[0] == "| left |"
+
+
+def test_a_long_code_line_wraps() -> None:
+    rows = shown(Document.of_markdown(f"```\n{'x' * 90}\n```"), 41)
+    assert [len(row.strip()) for row in rows] == [40, 40, 10]
+
+
+def test_a_question_is_no_markdown() -> None:
+    assert shown(Document.of_text("# not *markdown*\n\n\n- \x1b[0m")) == [
+        "# not *markdown*",
+        "",
+        "",
+        "- ␛[0m",
+    ]
+
+
+def test_links_show_where_they_lead_and_cannot_be_clicked() -> None:
+    document = Document.of_markdown("[safe](http://evil.example)")
+    assert shown(document) == ["safe (http://evil.example)"]
+    assert not any(getattr(span.style, "meta", None) for span in document.row(0).content.spans)
+
+
+def test_each_append_lays_out_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the list or the fence already is."""
+    document = Document()
+    laid_out = 0
+    wrap = Content.wrap
+
+    def counting(self: Content, width: int) -> list[Content]:
+        nonlocal laid_out
+        laid_out += len(self)
+        return wrap(self, width)
+
+    monkeypatch.setattr(Content, "wrap", counting)
+    items = "".join(f"- item {i} of a long list\n" for i in range(300))
+    fence = "```\n" + "".join(f"line {i} of much code\n" for i in range(600)) + "```\n"
+    for piece in re.findall(".{1,7}\n?", items + fence):
+        document.append(piece)
+        document.height(60)
+    assert len(shown(document)) == 901
+    assert laid_out < 8 * len(items + fence)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.replace("&amp;", "&")))

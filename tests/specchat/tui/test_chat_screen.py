@@ -1,0 +1,265 @@
+"""The chat as a person at the keyboard meets it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from textual.widgets import TextArea
+
+from specengine.chat_template import Turn
+from support.chat_app import StartChat
+from support.fake_runtime import FakeRuntime, Script
+
+
+async def test_an_answer_is_shown_and_kept(start_chat: StartChat) -> None:
+    async with start_chat(Script(["It is ", "**Paris**", "."])) as chat:
+        await chat.say("What is the capital of France?")
+        assert chat.messages == ["What is the capital of France?", "It is Paris."]
+        await chat.until(lambda: len(chat.stored) == 2)
+        assert chat.stored == [
+            ("user", "What is the capital of France?", "done"),
+            ("assistant", "It is **Paris**.", "done"),
+        ]
+
+
+async def test_the_model_is_given_its_system_message_and_its_own_token_ids(
+    start_chat: StartChat,
+) -> None:
+    async with start_chat(Script(["One", "."])) as chat:
+        await chat.say("first")
+        await chat.say("second")
+        assert chat.runtime.asked[1] == [
+            Turn("system", ""),
+            Turn("user", "first"),
+            Turn("assistant", "One.", (0, 1)),
+            Turn("user", "second"),
+        ]
+
+
+async def test_the_last_chat_is_there_at_the_next_start(start_chat: StartChat) -> None:
+    async with start_chat(Script(["Paris."])) as chat:
+        await chat.say("Capital of France?")
+        await chat.pilot.press("ctrl+q")
+        await chat.until(lambda: not chat.app.is_running)
+        assert chat.runtime.closed
+    async with start_chat(Script(["Berlin."])) as chat:
+        await chat.until(lambda: len(chat.messages) == 2)
+        assert chat.messages == ["Capital of France?", "Paris."]
+        await chat.say("And of Germany?")
+        assert chat.runtime.asked[0][1:3] == [
+            Turn("user", "Capital of France?"),
+            Turn("assistant", "Paris.", (0,)),
+        ]
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_a_stopped_answer_keeps_what_came(start_chat: StartChat, key: str) -> None:
+    async with start_chat(Script(["Half an ", "answer"], held=True)) as chat:
+        await chat.say("question")
+        assert chat.messages[1] == "Half an"
+        await chat.pilot.press(key)
+        await chat.settle()
+        assert chat.messages[1] == "Half an\n\nstopped here"
+        await chat.until(lambda: ("assistant", "Half an ", "stopped") in chat.stored)
+        assert chat.app.is_running
+
+
+async def test_an_answer_stopped_before_its_first_word_leaves_nothing(
+    start_chat: StartChat,
+) -> None:
+    async with start_chat(Script(["answer"], held=True)) as chat:
+        await chat.say("question")
+        await chat.pilot.press("escape")
+        await chat.settle()
+        assert chat.messages == ["question"]
+        await chat.pilot.press("ctrl+r")
+        await chat.settle()
+        assert chat.messages == ["question", "You said: question"]
+
+
+async def test_what_streams_is_saved_before_it_ends(start_chat: StartChat) -> None:
+    async with start_chat(Script(["so far", " and on"], held=True)) as chat:
+        await chat.say("question")
+        await chat.until(lambda: ("assistant", "so far", "streaming") in chat.stored)
+
+
+async def test_leaving_while_an_answer_streams_saves_it(start_chat: StartChat) -> None:
+    async with start_chat(Script(["so far", " and on"], held=True)) as chat:
+        await chat.say("question")
+        await chat.pilot.press("ctrl+q")
+        await chat.until(lambda: not chat.app.is_running)
+        assert chat.stored[1] == ("assistant", "so far", "stopped")
+        assert chat.app.return_code == 0
+
+
+async def test_ctrl_d_leaves_an_empty_prompt_and_deletes_in_a_full_one(
+    start_chat: StartChat,
+) -> None:
+    async with start_chat() as chat:
+        await chat.pilot.press("a", "b", "home", "ctrl+d")
+        assert chat.prompt.text == "b"
+        await chat.pilot.press("ctrl+d", "ctrl+d")
+        await chat.until(lambda: not chat.app.is_running)
+
+
+async def test_ctrl_c_at_rest_leaves_only_when_pressed_twice(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        await chat.pilot.press("ctrl+c")
+        await chat.settle()
+        assert chat.app.is_running
+        await chat.pilot.press("ctrl+c")
+        await chat.until(lambda: not chat.app.is_running)
+
+
+async def test_two_answers_never_run_at_once(start_chat: StartChat) -> None:
+    async with start_chat(Script(["one", "!"], held=True), Script(["two"])) as chat:
+        await chat.say("first")
+        await chat.say("second")
+        await chat.pilot.press("ctrl+r")
+        await chat.settle()
+        assert chat.messages == ["first", "one"]
+        chat.runtime.release.set()
+        await chat.settle()
+        assert chat.messages == ["first", "one!", "second", "two"]
+        assert chat.runtime.most_running == 1
+
+
+async def test_stopping_gives_back_what_was_typed_meanwhile(start_chat: StartChat) -> None:
+    async with start_chat(Script(["one", "!"], held=True)) as chat:
+        await chat.say("first")
+        await chat.say("second")
+        await chat.pilot.press("x", "escape")
+        await chat.settle()
+        assert chat.prompt.text == "second\n\nx"
+        assert chat.messages == ["first", "one\n\nstopped here"]
+
+
+async def test_what_is_typed_while_the_model_loads_is_sent_when_it_is_ready(
+    start_chat: StartChat,
+) -> None:
+    runtime = FakeRuntime([Script(["Hello."])], load_gate=asyncio.Event())
+    async with start_chat(runtime=runtime) as chat:
+        assert "42%" in chat.status
+        await chat.say("Hi")
+        assert chat.messages == ["Hi"]
+        assert runtime.load_gate is not None
+        runtime.load_gate.set()
+        await chat.settle()
+        assert chat.messages == ["Hi", "Hello."]
+
+
+async def test_the_status_line_tells_what_speculation_brings(start_chat: StartChat) -> None:
+    async with start_chat(Script(["a "] * 10), size=(100, 20)) as chat:
+        await chat.say("go")
+        assert chat.status.startswith("● tiny")
+        assert chat.status.endswith(
+            "22.5 tokens/s  ·  75% accepted  ·  2.2 a pass  ·  context 30 of 4096"
+        )
+
+
+async def test_a_narrow_status_line_keeps_the_most_telling_figure(start_chat: StartChat) -> None:
+    async with start_chat(Script(["a "] * 10), size=(40, 12)) as chat:
+        await chat.say("go")
+        assert chat.status.split() == ["●", "tiny", "22.5", "tokens/s"]
+
+
+@pytest.mark.parametrize("key", ["shift+enter", "ctrl+j"])
+async def test_a_message_can_have_lines(start_chat: StartChat, key: str) -> None:
+    async with start_chat() as chat:
+        await chat.pilot.press("a", key, "b", "enter")
+        await chat.settle()
+        assert chat.messages[0] == "a\nb"
+
+
+async def test_blank_messages_are_not_sent(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        await chat.say("  \n ")
+        assert chat.messages == []
+        assert chat.runtime.asked == []
+
+
+async def test_another_answer_replaces_the_last_one(start_chat: StartChat) -> None:
+    async with start_chat(Script(["one"]), Script(["two"])) as chat:
+        await chat.say("question")
+        await chat.pilot.press("ctrl+r")
+        await chat.settle()
+        assert chat.messages == ["question", "two"]
+        assert [turn.text for turn in chat.runtime.asked[1]] == ["", "question"]
+        await chat.until(lambda: ("assistant", "two", "done") in chat.stored)
+        assert [text for _, text, _ in chat.stored] == ["question", "two"]
+
+
+async def test_another_answer_that_never_begins_leaves_the_last_one(
+    start_chat: StartChat,
+) -> None:
+    async with start_chat(Script(["one"]), Script(["two"], held=True)) as chat:
+        await chat.say("question")
+        await chat.pilot.press("ctrl+r", "escape")
+        await chat.settle()
+        assert chat.messages == ["question", "one"]
+
+
+async def test_the_last_message_can_be_edited(start_chat: StartChat) -> None:
+    async with start_chat(Script(["1"]), Script(["2"]), Script(["3"])) as chat:
+        await chat.say("first")
+        await chat.say("secnod")
+        await chat.pilot.press("up")
+        assert chat.prompt.text == "secnod"
+        await chat.say("second")
+        assert chat.messages == ["first", "1", "second", "3"]
+        await chat.until(lambda: ("assistant", "3", "done") in chat.stored)
+        assert [text for _, text, _ in chat.stored] == ["first", "1", "second", "3"]
+
+
+async def test_the_first_message_can_be_edited(start_chat: StartChat) -> None:
+    async with start_chat(Script(["1"]), Script(["2"])) as chat:
+        await chat.say("frist")
+        await chat.until(lambda: len(chat.stored) == 2)
+        await chat.pilot.press("up")
+        await chat.say("first")
+        await chat.until(lambda: ("assistant", "2", "done") in chat.stored)
+        assert [text for _, text, _ in chat.stored] == ["first", "2"]
+
+
+async def test_a_new_chat_begins_without_the_old_one(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        await chat.say("first chat")
+        await chat.pilot.press("ctrl+n")
+        await chat.settle()
+        assert chat.messages == []
+        await chat.say("second chat")
+        assert [turn.text for turn in chat.runtime.asked[-1]] == ["", "second chat"]
+        await chat.until(lambda: len(chat.store.chats()) == 2)
+        assert [c.title for c in chat.store.chats()] == ["second chat", "first chat"]
+
+
+async def test_a_new_chat_ends_the_answer_of_the_old_one(start_chat: StartChat) -> None:
+    async with start_chat(Script(["half", " more"], held=True)) as chat:
+        await chat.say("question")
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: chat.messages == [])
+        assert chat.stored[1] == ("assistant", "half", "stopped")
+
+
+async def test_the_prompt_keeps_the_focus(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        for keys in (["ctrl+n"], ["ctrl+t", "escape"], ["ctrl+o", "escape"], ["pageup"]):
+            await chat.pilot.press(*keys)
+            await chat.settle()
+            assert isinstance(chat.app.focused, TextArea)
+
+
+async def test_the_last_answer_is_copied_and_saved(
+    start_chat: StartChat, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(str(tmp_path))
+    async with start_chat(Script(["*Paris*"])) as chat:
+        await chat.say("question")
+        chat.screen.action_copy_answer()
+        assert chat.app.clipboard == "*Paris*"
+        chat.screen.action_save_answer()
+        from pathlib import Path
+
+        await chat.until(lambda: bool(list(Path().glob("answer-*.md"))))
+        assert next(Path().glob("answer-*.md")).read_text() == "*Paris*\n"

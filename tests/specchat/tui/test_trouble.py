@@ -1,0 +1,162 @@
+"""What goes wrong is told on the screen; nothing that was typed is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specchat.errors import SpecchatError
+from specchat.models.registry import Registry
+from specchat.storage import ChatStore
+from specengine.errors import ModelFileError
+from support.chat_app import StartChat
+from support.fake_runtime import FakeRuntime, Script
+
+
+class FullDisk:
+    """A store whose writing fails while `full` is set."""
+
+    def __init__(self, path: Path) -> None:
+        self.full = True
+        self._store = ChatStore(path)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        if name in ("create_chat", "add_message", "append_to_message", "finish_message"):
+            return lambda *args, **kwargs: self._write(method, *args, **kwargs)
+        return method
+
+    def _write(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self.full:
+            raise SpecchatError("chats.db: the disk is full")
+        return method(*args, **kwargs)
+
+
+async def test_a_broken_model_is_named_and_another_one_answers_what_was_asked(
+    start_chat: StartChat, registry: Registry
+) -> None:
+    runtime = FakeRuntime([Script(["Hello."])], load_error=ModelFileError("x.gguf is truncated"))
+    async with start_chat(runtime=runtime) as chat:
+        assert chat.notes == ["x.gguf is truncated"]
+        assert chat.status.startswith("○ no model")
+        await chat.say("Hi")
+        assert chat.messages == ["Hi"]
+        runtime.load_error = None
+        await chat.pilot.press("ctrl+t", "down", "enter")
+        await chat.until(lambda: len(chat.messages) == 2)
+        assert chat.messages == ["Hi", "Hello."]
+        assert [profile.name for profile in chat.remembered] == ["laptop"]
+
+
+async def test_an_unforeseen_failure_is_one_line_too(start_chat: StartChat) -> None:
+    runtime = FakeRuntime(load_error=RuntimeError("boom"))
+    async with start_chat(runtime=runtime) as chat:
+        assert chat.notes == ["the model failed (RuntimeError: boom); the log has more"]
+
+
+async def test_a_failing_answer_keeps_what_came_and_can_be_tried_again(
+    start_chat: StartChat,
+) -> None:
+    scripts = [Script(["half"], error="the context is full"), Script(["whole"])]
+    async with start_chat(*scripts) as chat:
+        await chat.say("question")
+        assert chat.messages[1] == "half\n\nfailed here"
+        assert chat.notes == ["the context is full"]
+        await chat.pilot.press("ctrl+r")
+        await chat.settle()
+        assert chat.messages == ["question", "whole"]
+
+
+async def test_notices_of_the_engine_are_shown(start_chat: StartChat) -> None:
+    async with start_chat(Script(["ok"], notices=("left out 2 turns",))) as chat:
+        await chat.say("question")
+        assert chat.notes == ["left out 2 turns"]
+
+
+async def test_settings_that_do_not_fit_are_told_before_anything_is_loaded(
+    start_chat: StartChat,
+) -> None:
+    def options(profile: object) -> object:
+        raise SpecchatError("settings.toml: sampling.top_k: must not be negative")
+
+    async with start_chat(options=options) as chat:
+        assert chat.notes == ["settings.toml: sampling.top_k: must not be negative"]
+        assert chat.runtime.loaded == []
+
+
+async def test_without_a_store_the_chat_works_and_says_so(start_chat: StartChat) -> None:
+    def broken() -> ChatStore:
+        raise SpecchatError("chats.db is no database")
+
+    async with start_chat(Script(["Hello."]), open_store=broken) as chat:
+        assert chat.notes == ["Chats are not saved: chats.db is no database"]
+        await chat.say("Hi")
+        assert chat.messages == ["Hi", "Hello."]
+        await chat.pilot.press("ctrl+n")
+        await chat.settle()
+        assert chat.messages == []
+
+
+async def test_a_full_disk_is_told_once_and_everything_is_saved_when_it_has_room_again(
+    start_chat: StartChat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specchat.tui.screens.chat._RETRY_SAVING_S", 0.01)
+    store = FullDisk(tmp_path / "chats.db")
+    async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
+        await chat.say("Hi")
+        await chat.until(lambda: bool(chat.notes))
+        await chat.pilot.press("ctrl+n")
+        await chat.settle()
+        assert chat.messages == ["Hi", "Hello."]  # not saved, so it stays
+        assert chat.notes == ["Not saved, trying again: chats.db: the disk is full"]
+        store.full = False
+        await chat.until(lambda: len(chat.stored) == 2)
+        assert chat.stored == [("user", "Hi", "done"), ("assistant", "Hello.", "done")]
+        await chat.until(lambda: chat.notes[-1] == "Everything is saved again.")
+
+
+async def test_an_answer_that_a_crash_cut_off_is_shown_as_such(
+    start_chat: StartChat, tmp_path: Path
+) -> None:
+    async with start_chat(Script(["so far", "!"], held=True)) as chat:
+        await chat.say("question")
+        await chat.until(lambda: ("assistant", "so far", "streaming") in chat.stored)
+        chat.runtime.release.set()
+        await chat.until(lambda: ("assistant", "so far!", "done") in chat.stored)
+    with sqlite3.connect(tmp_path / "chats.db") as db:
+        db.execute("UPDATE messages SET status = 'interrupted' WHERE role = 'assistant'")
+    async with start_chat() as chat:
+        await chat.until(lambda: len(chat.messages) == 2)
+        assert chat.messages[1] == "so far!\n\nthe program ended here"
+
+
+HOSTILE = "\x1b]0;owned\x07 \x1b[2J [bold]x[/bold] [@click=app.quit]here[/] [/] \x9b31m \u202egnp"
+
+
+async def test_hostile_text_is_shown_and_never_obeyed(start_chat: StartChat) -> None:
+    async with start_chat(Script([HOSTILE], error=HOSTILE, notices=(HOSTILE,))) as chat:
+        await chat.say(HOSTILE)
+        await chat.until(lambda: len(chat.stored) == 2)
+        chat.app.notify(HOSTILE)
+        await chat.pilot.press("ctrl+o")
+        await chat.settle()
+        drawn = chat.app.export_screenshot()
+        assert not any(control in drawn for control in ("\x1b", "\x07", "\x9b", "\u202e"))
+        assert "[bold]x[/bold]" in chat.messages[1]
+        assert "[@click=app.quit]here[/]" in chat.messages[1]
+        for y in range(chat.app.size.height):
+            for x in range(chat.app.size.width):
+                assert "@click" not in chat.app.screen.get_style_at(x, y).meta
+
+
+async def test_pasted_escape_sequences_are_visible_in_the_prompt(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        from textual.events import Paste
+
+        chat.app.post_message(Paste("a\x1b[31mb\r\nc"))
+        await chat.settle()
+        assert chat.prompt.text == "a␛[31mb\nc"
