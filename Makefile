@@ -21,10 +21,13 @@ test: dev
 test-all: dev
 	@$(BIN)/python -m pytest $(ARGS)
 
+# All three, so that one run tells everything.
 lint: dev
-	@$(BIN)/ruff check
-	@$(BIN)/ruff format --check
-	@$(BIN)/mypy
+	@failed=0; \
+	$(BIN)/ruff check || failed=1; \
+	$(BIN)/ruff format --check || failed=1; \
+	$(BIN)/mypy || failed=1; \
+	exit $$failed
 
 lock:
 	@$(PYTHON) packaging/lock.py $(ARGS)
