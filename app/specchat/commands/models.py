@@ -243,4 +243,6 @@ def _print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*(Text(_plain(cell)) for cell in row))
     console = Console()
-    console.print(table, width=None if console.is_terminal else _WIDE)
+    if not console.is_terminal:
+        console = Console(width=_WIDE)
+    console.print(table)

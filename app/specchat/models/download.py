@@ -82,13 +82,14 @@ def download(
     """
     causes = []
     with new_client() as client:
-        for source in model.sources:
+        for number, source in enumerate(model.sources, start=1):
             attempt = _Attempt(model, source, destination, client, cancel, on_progress, on_notice)
             try:
                 return attempt.run()
             except (SourceError, ModelFileError) as error:
                 causes.append(f"{source}: {error}")
-                on_notice(f"{model.name}: {causes[-1]}")
+                if number < len(model.sources):
+                    on_notice(f"{model.name}: {causes[-1]}; trying the next source")
     raise DownloadError(f"{model.name} cannot be downloaded: " + "; ".join(causes))
 
 
