@@ -1,0 +1,34 @@
+"""Runs `specchat` as a person does: a child process with a home of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from specchat import locations
+
+# As conftest does: before a test points SPECCHAT_HOME elsewhere.
+_MODELS_DIR = locations.models_dir()
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The environment of a new user who shares only the models that tests have fetched."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("SPECCHAT_")}
+    own = {"SPECCHAT_HOME": str(home), "SPECCHAT_MODELS_DIR": str(_MODELS_DIR)}
+    return {**kept, **own, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+
+
+def specchat(
+    home: Path, *arguments: str, stdin: str | bytes = b"", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run to the end, with `stdin` on standard input, never a terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "specchat", *arguments],
+        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        capture_output=True,
+        env={**environment(home), **(env or {})},
+        timeout=240,
+        check=False,
+    )
