@@ -53,44 +53,38 @@ def test_json_has_the_promised_keys_and_consistent_counts(home: Path) -> None:
     answer = ask_json(home, "Name three primary colours.", *GREEDY, "--max-tokens", "48")
     assert answer["finish_reason"] == "length"
     assert answer["completion_tokens"] == len(answer["tokens"]) == 48
-    assert answer.keys() >= set(
-        [
-            "text",
-            "tokens",
-            "finish_reason",
-            "prompt_tokens",
-            "completion_tokens",
-            "seed",
-            "profile",
-            "target",
-            "drafter",
-            "rule",
-            "timing",
-            "speculation",
-        ]
-    )
-    assert answer["timing"].keys() == set(
-        ["load_s", "prompt_s", "ttft_s", "decode_s", "tokens_per_s"]
-    )
+    assert answer.keys() >= {
+        "text",
+        "tokens",
+        "finish_reason",
+        "prompt_tokens",
+        "completion_tokens",
+        "seed",
+        "profile",
+        "target",
+        "drafter",
+        "rule",
+        "timing",
+        "speculation",
+    }
+    assert answer["timing"].keys() == {"load_s", "prompt_s", "ttft_s", "decode_s", "tokens_per_s"}
     counts = answer["speculation"]
-    assert counts.keys() == set(
-        [
-            "rounds",
-            "target_passes",
-            "drafted",
-            "accepted",
-            "corrected",
-            "bonus",
-            "acceptance_rate",
-            "tokens_per_pass",
-            "accepted_per_position",
-            "draft_s",
-            "verify_s",
-            "overhead_s",
-            "plain_tokens_per_s",
-            "speedup",
-        ]
-    )
+    assert counts.keys() == {
+        "rounds",
+        "target_passes",
+        "drafted",
+        "accepted",
+        "corrected",
+        "bonus",
+        "acceptance_rate",
+        "tokens_per_pass",
+        "accepted_per_position",
+        "draft_s",
+        "verify_s",
+        "overhead_s",
+        "plain_tokens_per_s",
+        "speedup",
+    }
     assert counts["accepted"] + counts["corrected"] + counts["bonus"] == 48
 
 
