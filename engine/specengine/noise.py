@@ -24,37 +24,37 @@ Words = NDArray[np.uint64]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], dtype=np.uint64)
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85  # golden ratio, sqrt(3) - 1
 _ROUNDS = 10
 _LANES = 8  # coarse values in one Philox block
 
 
-def philox4x32(counter: Words, key: tuple[int, int]) -> Words:
-    """Ten rounds of Philox4x32 over 32-bit words held in uint64.
+def key_schedule(seed: int) -> Words:
+    """The key words of every round, shape (rounds, 2, 1), for `seed` in [0, 2^64)."""
+    words = seed & 0xFFFFFFFF, seed >> 32
+    schedule = [
+        [[(word + i * step) & 0xFFFFFFFF] for word, step in zip(words, _KEY_STEPS, strict=True)]
+        for i in range(_ROUNDS)
+    ]
+    return np.array(schedule, dtype=np.uint64)
 
-    `counter` holds four words in its first axis, shape (4, ...); the result has its shape.
-    """
-    c0, c1, c2, c3 = counter
-    k0, k1 = key
-    for _ in range(_ROUNDS):
-        product0 = c0 * _MULTIPLIERS[0]
-        product1 = c2 * _MULTIPLIERS[1]
-        c0 = (product1 >> _HALF) ^ c1 ^ np.uint64(k0)
-        c1 = product1 & _LOW
-        c2 = (product0 >> _HALF) ^ c3 ^ np.uint64(k1)
-        c3 = product0 & _LOW
-        k0 = (k0 + _KEY_STEPS[0]) & 0xFFFFFFFF
-        k1 = (k1 + _KEY_STEPS[1]) & 0xFFFFFFFF
-    return np.stack((c0, c1, c2, c3))
+
+def philox4x32(counter: Words, schedule: Words) -> Words:
+    """Philox4x32-10 of 32-bit words held in uint64: shape (4, n) to (4, n)."""
+    even, odd = counter[::2], counter[1::2]
+    for key in schedule:
+        product = even * _MULTIPLIERS
+        even = (product >> _HALF)[::-1] ^ odd ^ key
+        odd = (product & _LOW)[::-1]
+    return np.stack((even[0], odd[0], even[1], odd[1]))
 
 
 class Noise:
     """The noise of one seed."""
 
     def __init__(self, seed: int) -> None:
-        """`seed` is in [0, 2^64)."""
-        self._key = seed & 0xFFFFFFFF, seed >> 32
+        self._schedule = key_schedule(seed)
 
     def coarse(self, position: int, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
         """Lower bounds of the variates, coarse / 2^16, for ascending `tokens`; shape (n,).
@@ -69,15 +69,19 @@ class Noise:
 
     def exponential(self, position: int, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
         """The exponential variates of `tokens` at `position`; shape (n,)."""
-        lane = tokens % _LANES
-        words = self._blocks(tokens // _LANES, position, stage=0)[lane // 2, np.arange(len(tokens))]
-        coarse = (words >> (lane % 2 * 16).astype(np.uint64)) & np.uint64(0xFFFF)
-        low, high, _, _ = self._blocks(tokens, position, stage=1)
+        n, lane = len(tokens), tokens % _LANES
+        index = np.concatenate((tokens // _LANES, tokens))
+        blocks = self._blocks(index, position, stage=np.repeat((0, 1), n))
+        word = blocks[lane // 2, np.arange(n)]
+        coarse = (word >> (lane % 2 * 16).astype(np.uint64)) & np.uint64(0xFFFF)
+        low, high = blocks[:2, n:]
         fine = (high + (low + 0.5) / 2.0**32) / 2.0**32
         variates: NDArray[np.float64] = -np.log1p(-(coarse + fine) / 2.0**16)
         return variates
 
-    def _blocks(self, index: NDArray[np.integer[Any]], position: int, stage: int) -> Words:
+    def _blocks(
+        self, index: NDArray[np.integer[Any]], position: int, stage: int | NDArray[np.int_]
+    ) -> Words:
         counter = np.zeros((4, len(index)), dtype=np.uint64)
         counter[0], counter[1], counter[3] = index, position, stage
-        return philox4x32(counter, self._key)
+        return philox4x32(counter, self._schedule)

@@ -31,7 +31,7 @@ def race(p: Distribution, noise: Noise, position: int) -> int:
     ids, probs = p.ids, p.probs
     if len(ids) == 1:
         return int(ids[0])
-    with np.errstate(divide="ignore", invalid="ignore"):  # a probability of 0 never rings
+    with np.errstate(divide="ignore"):  # a probability of 0 never rings
         if len(ids) > _LARGE:
             ids, probs = _contenders(ids, probs, noise, position)
         return int(ids[(noise.exponential(position, ids) / probs).argmin()])
@@ -42,7 +42,7 @@ def _contenders(
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Those that may win the race, from lower bounds of their clocks that are cheap to compute."""
     bounds = noise.coarse(position, ids)
-    leader = int(np.nanargmin(bounds / probs))
+    leader = int((probs / (bounds + 2.0**-16)).argmax())
     rings_at = noise.exponential(position, ids[leader : leader + 1])[0] / probs[leader]
     contending = np.flatnonzero(bounds <= probs * rings_at)
     return ids[contending], probs[contending]
