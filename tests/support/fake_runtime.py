@@ -79,9 +79,8 @@ class FakeRuntime:
             text += piece
             tokens += 1
             yield Chunk(piece, (tokens - 1,), statistics(tokens))
-        reason = "error" if script.error else "stop"
         yield Finished(
-            reason,
+            "error" if script.error else "stop",
             text,
             tuple(range(tokens)),
             statistics(tokens),

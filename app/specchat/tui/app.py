@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -67,7 +67,7 @@ class SpecchatApp(App[None]):
             printable(message), title=title, severity=severity, timeout=timeout, markup=markup
         )
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         if isinstance(screen, ChatScreen):
             yield from screen.commands()
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)

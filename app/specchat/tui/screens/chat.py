@@ -369,8 +369,12 @@ class ChatScreen(Screen[None]):
         yield SystemCommand("Chats", "Open, find or delete one (Ctrl+O)", self.action_open_chat)
         yield SystemCommand("Models", "Choose who answers (Ctrl+T)", self.action_choose_model)
         yield SystemCommand("Answer again", "Another last answer (Ctrl+R)", self.action_regenerate)
-        yield SystemCommand("Copy", "The last answer, to the clipboard", self.action_copy_answer)
-        yield SystemCommand("Save", "The last answer, to a file here", self.action_save_answer)
+        yield SystemCommand(
+            "Copy the last answer", "To the clipboard (OSC 52)", self.action_copy_answer
+        )
+        yield SystemCommand(
+            "Save the last answer", "To a file in this folder", self.action_save_answer
+        )
 
     def action_choose_model(self) -> None:
         dialog = ProfilesDialog(self._services, self._engine.profile)
@@ -379,7 +383,9 @@ class ChatScreen(Screen[None]):
     def action_copy_answer(self) -> None:
         if answer := self._conversation.last("assistant"):
             self.app.copy_to_clipboard(answer.text)
-            self.notify("Copied, if this terminal allows it (OSC 52). Ctrl+P Save writes a file.")
+            self.notify(
+                "Copied, where the terminal allows it. Ctrl+P can save it to a file instead."
+            )
 
     @work(group="export")
     async def action_save_answer(self) -> None:

@@ -55,7 +55,7 @@ class FirstRunDialog(ListDialog[Profile]):
                 (
                     BETTER,
                     choice(
-                        f"Qwen2.5 Coder, 1.5B with a 0.5B draft model: {gigabytes(size)}",
+                        f"Qwen2.5 Coder 1.5B + 0.5B, {gigabytes(size)}",
                         "For programming. Downloaded now; Esc stops, and it goes on later.",
                         key="1",
                     ),

@@ -34,6 +34,9 @@ class ProfilesDialog(ListDialog[Profile]):
 
     def on_mount(self) -> None:
         self._list({})
+        if self._current is not None:
+            names = list(self._profiles)
+            self.query_one(OptionList).highlighted = names.index(self._current.name)
         self._look_what_is_missing()
 
     @work
