@@ -1,23 +1,24 @@
 """The loop on scripted models. Case numbers are those of docs/exactness.md."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters.lookup import LookupDrafter
 from specengine.errors import CancelledError, ContextFullError
 from specengine.sequence import Tokens
-from support.fakes import BrokenPassError, greedy_continuation, markov, scripted
+from support.fakes import BrokenPassError, Model, greedy_continuation, markov, scripted
 from support.rig import Rig
 
 PROMPT = [1, 2, 3]
 TARGET = markov(8, seed=7)
 
 
-def wrong(tokens: list[int]) -> np.ndarray:
+def wrong(tokens: Sequence[int]) -> NDArray[np.float32]:
     """Never proposes what the target says."""
     logits = np.zeros(8, dtype=np.float32)
     logits[(int(TARGET(tokens).argmax()) + 1) % 8] = 5.0
@@ -53,9 +54,7 @@ def test_an_accepted_draft_is_not_evaluated_again_by_the_draft_model() -> None:
 
 @pytest.mark.parametrize("draft", [TARGET, wrong])
 @pytest.mark.parametrize("end_after", range(1, 12))
-def test_case_5_an_end_token_ends_the_text_wherever_it_falls(
-    draft: Callable[..., np.ndarray], end_after: int
-) -> None:
+def test_case_5_an_end_token_ends_the_text_wherever_it_falls(draft: Model, end_after: int) -> None:
     script = [2, 3, 4, 5, 6, 2, 3, 4, 5, 6, 2, 3][:end_after] + [7]
     model = scripted(8, script, start=len(PROMPT))
     rig = Rig(model, draft=model if draft is TARGET else draft, eog=[7])

@@ -33,9 +33,7 @@ class LlamaVocab:
 
     @functools.cached_property
     def eog(self) -> frozenset[int]:
-        return frozenset(
-            t for t in self._special if self._llama.llama_vocab_is_eog(self.handle, t)
-        )
+        return frozenset(t for t in self._special if self._llama.llama_vocab_is_eog(self.handle, t))
 
     @functools.cached_property
     def control(self) -> dict[str, int]:
@@ -68,20 +66,20 @@ class LlamaVocab:
 
     def tokenize(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
         data = text.encode("utf-8", "replace")
-        capacity = len(data) + 2
-        tokens = (ctypes.c_int32 * capacity)()
-        n = self._llama.llama_tokenize(
-            self.handle, data, len(data), tokens, capacity, bos, special
-        )
+        tokens, n = self._tokenize(data, len(data) + 2, special, bos)
         if n < 0:
-            capacity = -n
-            tokens = (ctypes.c_int32 * capacity)()
-            n = self._llama.llama_tokenize(
-                self.handle, data, len(data), tokens, capacity, bos, special
-            )
+            tokens, n = self._tokenize(data, -n, special, bos)
         if n < 0:
             raise BackendError(f"llama.cpp could not tokenize a text of {len(data)} bytes")
         return list(tokens[:n])
+
+    def _tokenize(
+        self, data: bytes, capacity: int, special: bool, bos: bool
+    ) -> tuple[ctypes.Array[ctypes.c_int32], int]:
+        """Token ids and their number; the number is negative where `capacity` is too small."""
+        tokens = (ctypes.c_int32 * capacity)()
+        n = self._llama.llama_tokenize(self.handle, data, len(data), tokens, capacity, bos, special)
+        return tokens, n
 
     @functools.cached_property
     def _special(self) -> dict[int, int]:
