@@ -100,6 +100,10 @@ class Context:
         """The tokens whose keys and values the cache holds."""
         return self._held.view()
 
+    def pass_seconds(self, width: int) -> float:
+        """What a pass over `width` tokens costs, padding included."""
+        return self.costs.seconds(max(width, self.min_width))
+
     def logits(
         self,
         tokens: Iterable[int] | Tokens,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from specengine.costs import PassCosts
 from specengine.survival import Survival
 
 # A draft has to promise this much more than the target alone: estimates are noisy, and a promise
@@ -86,16 +85,18 @@ class AdaptiveDraftLength:
     rarely: trials may cost a small share of the time.
     """
 
-    def __init__(self, costs: PassCosts, *, longest: int) -> None:
-        """`costs` of the target; drafts have at most `longest` tokens."""
-        self._costs = costs
+    def __init__(self, pass_seconds: Callable[[int], float], *, longest: int) -> None:
+        """`pass_seconds(n)`: what a target pass over n tokens costs now. Drafts have at most
+        `longest` tokens.
+        """
+        self._pass_seconds = pass_seconds
         self._longest = longest
         self._survival = Survival()
         self._trial_budget: float | None = None
 
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
         room = min(room, self._longest)
-        best, best_rate = ALONE, _MARGIN / self._costs.seconds(1)
+        best, best_rate = ALONE, _MARGIN / self._pass_seconds(1)
         for i, offer in enumerate(offers):
             if offer is None:
                 continue
@@ -111,7 +112,7 @@ class AdaptiveDraftLength:
 
     def _trial(self, offers: Sequence[Offer | None], room: int) -> Choice:
         """The target alone, or now and then a draft that may teach otherwise."""
-        alone = self._costs.seconds(1)
+        alone = self._pass_seconds(1)
         if self._trial_budget is None:
             self._trial_budget = _FIRST_TRIAL * alone
         self._trial_budget += _TRIAL_SHARE * alone
@@ -138,4 +139,4 @@ class AdaptiveDraftLength:
         return best, best_rate
 
     def _seconds(self, offer: Offer, k: int) -> float:
-        return k * offer.token_s + self._costs.seconds(k + 1)
+        return k * offer.token_s + self._pass_seconds(k + 1)

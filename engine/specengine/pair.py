@@ -185,7 +185,7 @@ class Pair:
             on_prompt=on_prompt,
         )
         adaptive = self._controllers.setdefault(
-            draft_max, AdaptiveDraftLength(self._target.context.costs, longest=draft_max)
+            draft_max, AdaptiveDraftLength(self._target.context.pass_seconds, longest=draft_max)
         )
         fixed = None if draft_length is None else FixedDraftLength(min(draft_length, draft_max))
         return generate(

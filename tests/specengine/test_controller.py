@@ -34,7 +34,7 @@ def test_with_flat_costs_the_length_is_leviathans(draft_cost: float, alpha: floa
     # E = (1 - a^(k+1)) / (1 - a); speed-up E / (k c + 1), maximal at some k.
     gains = {k: (1 - alpha ** (k + 1)) / (1 - alpha) / (k * draft_cost + 1) for k in range(1, 17)}
     best = max(gains, key=lambda k: gains[k])
-    controller = AdaptiveDraftLength(flat(1.0), longest=16)
+    controller = AdaptiveDraftLength(flat(1.0).seconds, longest=16)
     offer = Offer("m", 100, prior=alpha, token_s=draft_cost)
     assert gains[best] > 1.05
     assert controller.choose([offer], room=16).length == best
@@ -43,7 +43,7 @@ def test_with_flat_costs_the_length_is_leviathans(draft_cost: float, alpha: floa
 def test_a_draft_that_costs_more_than_it_brings_is_not_made() -> None:
     # On two cores with AMX: 58 ms for a token of the 0.5B, 100 ms for one of the 1.5B.
     costs = PassCosts({1: 0.100, 2: 0.188, 3: 0.202, 5: 0.227, 9: 0.280, 17: 0.360})
-    controller = AdaptiveDraftLength(costs, longest=16)
+    controller = AdaptiveDraftLength(costs.seconds, longest=16)
     offer = Offer("0.5b", 1000, prior=0.7, token_s=0.058)
     lengths = [controller.choose([offer], room=16).length for _ in range(500)]
     # Even a perfect drafter could win only 9% here: not worth a single trial.
@@ -52,7 +52,7 @@ def test_a_draft_that_costs_more_than_it_brings_is_not_made() -> None:
 
 def test_a_free_draft_is_taken_as_long_as_it_stands() -> None:
     costs = PassCosts({1: 0.100, 2: 0.188, 5: 0.227, 9: 0.280, 17: 0.360})
-    controller = AdaptiveDraftLength(costs, longest=16)
+    controller = AdaptiveDraftLength(costs.seconds, longest=16)
     copy = Offer("lookup-5", 200, prior=0.8)
     teach(controller, copy, rate=0.98, k=16)
     assert controller.choose([copy], room=16).length > 8
@@ -60,7 +60,7 @@ def test_a_free_draft_is_taken_as_long_as_it_stands() -> None:
 
 def test_where_drafts_fail_it_turns_to_the_target_alone_and_tries_rarely() -> None:
     costs = PassCosts({1: 0.1, 2: 0.12, 5: 0.15, 9: 0.2, 17: 0.3})
-    controller = AdaptiveDraftLength(costs, longest=16)
+    controller = AdaptiveDraftLength(costs.seconds, longest=16)
     offer = Offer("m", 1000, prior=0.7, token_s=0.01)
     spent, alone = 0.0, 0.0
     for i in range(2000):
@@ -75,7 +75,7 @@ def test_where_drafts_fail_it_turns_to_the_target_alone_and_tries_rarely() -> No
 
 def test_it_comes_back_when_the_text_becomes_predictable() -> None:
     costs = PassCosts({1: 0.1, 2: 0.12, 5: 0.15, 9: 0.2, 17: 0.3})
-    controller = AdaptiveDraftLength(costs, longest=16)
+    controller = AdaptiveDraftLength(costs.seconds, longest=16)
     offer = Offer("lookup-3", 1000, prior=0.5)
 
     def play(rounds: int, stands: bool) -> list[int]:
@@ -92,7 +92,7 @@ def test_it_comes_back_when_the_text_becomes_predictable() -> None:
 
 
 def test_the_offer_that_promises_more_is_taken() -> None:
-    controller = AdaptiveDraftLength(flat(), longest=8)
+    controller = AdaptiveDraftLength(flat().seconds, longest=8)
     cheap, good = Offer("cheap", 100, 0.5), Offer("good", 100, 0.5, token_s=0.001)
     teach(controller, cheap, rate=0.3)
     teach(controller, good, rate=0.95)
@@ -102,11 +102,11 @@ def test_the_offer_that_promises_more_is_taken() -> None:
 
 def test_a_long_prompt_for_the_draft_model_is_not_evaluated_on_a_hunch() -> None:
     costs = PassCosts({1: 0.1, 2: 0.12, 5: 0.15, 9: 0.2})
-    controller = AdaptiveDraftLength(costs, longest=8)
+    controller = AdaptiveDraftLength(costs.seconds, longest=8)
     unread = Offer("m", 1000, prior=0.7, start_s=50.0, token_s=0.01)
     assert controller.choose([unread], room=8).length == 0
 
 
 def test_no_room_means_no_draft() -> None:
-    controller = AdaptiveDraftLength(flat(), longest=8)
+    controller = AdaptiveDraftLength(flat().seconds, longest=8)
     assert controller.choose([Offer("m", 100, 0.9)], room=0).length == 0

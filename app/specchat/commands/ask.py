@@ -22,6 +22,7 @@ from specchat.commands.options import (
     to_answer_options,
 )
 from specchat.errors import SpecchatError
+from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile, load_registry
 from specchat.runtime import AnswerOptions, Runtime
 from specchat.selection import select_profile, select_sampling
@@ -101,7 +102,7 @@ async def _ask(
                         click.echo(event.text, nl=False)
                 else:
                     finished = event
-    except CancelledError as error:
+    except (CancelledError, DownloadCancelledError) as error:
         raise KeyboardInterrupt from error  # while loading: there is no answer to keep
     finally:
         await runtime.close()
