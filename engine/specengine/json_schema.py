@@ -1,9 +1,9 @@
 """JSON Schema to GBNF, so that an answer cannot violate the schema.
 
 Whatever the grammar lets through is valid: a keyword that it cannot enforce is refused, not
-ignored (one exception: `oneOf` is read as `anyOf`). Where a schema leaves something open the grammar may be stricter: properties come in the
-schema's order, those it does not name are left out, and whitespace is limited, since small models
-run away in it.
+ignored (one exception: `oneOf` is read as `anyOf`). Where a schema leaves something open the
+grammar may be stricter: properties come in the schema's order, those it does not name are left out,
+and whitespace is limited, since small models run away in it.
 """
 
 from __future__ import annotations
