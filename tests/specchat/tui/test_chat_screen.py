@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from textual.events import Key
 from textual.widgets import TextArea
 
 from specengine.chat_template import Turn
@@ -170,6 +171,16 @@ async def test_a_message_can_have_lines(start_chat: StartChat, key: str) -> None
         await chat.pilot.press("a", key, "b", "enter")
         await chat.settle()
         assert chat.messages[0] == "a\nb"
+
+
+async def test_keys_take_effect_in_the_order_of_typing(start_chat: StartChat) -> None:
+    """However fast they come, as from a terminal that pastes without saying so."""
+    async with start_chat() as chat:
+        for key in ("a", "b", "ctrl+j", "c", "enter", "d"):
+            chat.app.post_message(Key(key, key if len(key) == 1 else None))
+        await chat.settle()
+        assert chat.messages[0] == "ab\nc"
+        assert chat.prompt.text == "d"
 
 
 async def test_blank_messages_are_not_sent(start_chat: StartChat) -> None:

@@ -92,7 +92,7 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         self.query_one(Prompt).focus()
         self._show_title()
-        self._show_model()
+        self._show_rest()
         # After the first paint, since this imports what is heavy.
         self.call_after_refresh(self._begin)
 
@@ -127,7 +127,7 @@ class ChatScreen(Screen[None]):
                 await asyncio.to_thread(self._services.remember, profile)
         except (SpecchatError, OSError) as error:
             self.query_one(Transcript).note(str(error), "error")
-        self._show_model()
+        self._show_rest()
         self._answer_if_wanted()
 
     # Questions and answers
@@ -203,7 +203,7 @@ class ChatScreen(Screen[None]):
             transcript.note(finished.error, "error")
         self._is_answering = False
         self._unsaved.set()
-        self._show_model()
+        self._show_rest()
         if (text := self.query_one(Queue).pop()) is not None:
             self._ask(text)
 
@@ -402,9 +402,10 @@ class ChatScreen(Screen[None]):
     def _show_title(self) -> None:
         self.query_one(ChatTitle).show(self._conversation)
 
-    def _show_model(self) -> None:
-        """The status of a screen at rest."""
-        self.query_one(StatusLine).show_profile(self._engine.profile)
+    def _show_rest(self) -> None:
+        """Nothing happens: only what is loaded."""
+        self.query_one(StatusLine).profile = self._engine.profile
+        self._show_activity(Content())
 
     def _show_activity(self, activity: Content) -> None:
         self.query_one(StatusLine).activity = activity

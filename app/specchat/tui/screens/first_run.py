@@ -19,8 +19,8 @@ DEMONSTRATION = "tiny"
 BETTER = "laptop"
 
 _TEXT = (
-    "The model that comes with specchat is a demonstration: small, quick, and often wrong. "
-    "These are better. With all of them what you type stays on this computer."
+    "specchat comes with a demonstration model: small, quick, and often wrong. A better one is "
+    "one key away. Whichever you choose, what you type stays on this computer."
 )
 
 

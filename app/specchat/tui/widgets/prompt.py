@@ -12,8 +12,14 @@ from textual.widgets import TextArea
 
 from specchat.tui.printable import printable
 
+# Terminals tell Shift+Enter apart only with the Kitty protocol or xterm's; Ctrl+J always comes.
+_NEWLINE = "shift+enter,shift+\r,ctrl+j"
+
 _HINT = "Enter sends · Ctrl+J new line · Ctrl+P commands"
 _SHORT_HINT = "Ctrl+P commands"
+
+# Terminals tell Shift+Enter apart only with the Kitty protocol or xterm's; Ctrl+J always comes.
+_NEWLINE = "shift+enter,shift+\r,ctrl+j"
 
 
 class Prompt(TextArea):
@@ -41,9 +47,8 @@ class Prompt(TextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "Send", priority=True),
-        # Terminals tell Shift+Enter apart only with the Kitty protocol or xterm's; Ctrl+J always.
-        Binding("shift+enter,shift+\r,ctrl+j", "newline", "New line"),
+        Binding("enter", "submit", "Send"),
+        Binding(_NEWLINE, "newline", "New line"),
         Binding("up", "previous", "Edit the last message", show=False),
         Binding("pageup", "screen.scroll_transcript('page_up')", "Scroll up", show=False),
         Binding("pagedown", "screen.scroll_transcript('page_down')", "Scroll down", show=False),
@@ -63,6 +68,19 @@ class Prompt(TextArea):
 
     def __init__(self) -> None:
         super().__init__(placeholder="Ask anything", highlight_cursor_line=False)
+
+    def on_key(self, event: events.Key) -> None:
+        """Both keys take effect here, in the order of typing: a binding's turn comes later, when
+        characters typed after it may already stand in the text.
+        """
+        if event.key == "enter":
+            self.action_submit()
+        elif event.key in _NEWLINE.split(","):
+            self.action_newline()
+        else:
+            return
+        event.stop()
+        event.prevent_default()
 
     def action_submit(self) -> None:
         text = self.text.strip("\n")

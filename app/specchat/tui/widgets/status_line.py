@@ -26,27 +26,28 @@ class StatusLine(Widget):
     }
     """
 
+    profile: reactive[Profile | None] = reactive(None)
     activity: reactive[Content] = reactive(Content())
+    """What happens now; empty at rest."""
     stats: reactive[Statistics | None] = reactive(None, always_update=True)
-    context_size: reactive[int] = reactive(0)
-
-    def show_profile(self, profile: Profile | None) -> None:
-        """Nothing happens: what is loaded."""
-        if profile is None:
-            self.activity = Content.assemble(("○ ", "$warning"), "no model · Ctrl+T chooses one")
-        else:
-            self.activity = Content.assemble(("● ", "$accent"), one_line(profile.name))
-        self.context_size = profile.n_ctx if profile else 0
 
     def render(self) -> Content:
-        width = self.content_size.width
-        room = width - self.activity.cell_length - len(_SEPARATOR)
-        figures = _figures(self.stats, self.context_size) if self.stats else []
-        while figures and len(_SEPARATOR.join(figures)) > room:
+        left = self._left()
+        room = self.content_size.width - left.cell_length
+        context_size = self.profile.n_ctx if self.profile else 0
+        figures = _figures(self.stats, context_size) if self.stats else []
+        while figures and len(_SEPARATOR.join(["", *figures])) > room:
             figures.pop()
         right = _SEPARATOR.join(figures)
-        gap = max(0, width - self.activity.cell_length - len(right))
-        return self.activity + " " * gap + right
+        return left + " " * max(0, room - len(right)) + right
+
+    def _left(self) -> Content:
+        if self.profile is not None:
+            name = one_line(self.profile.name)
+            return Content.assemble(("● ", "$accent"), name, "  ", self.activity)
+        if self.activity:
+            return self.activity
+        return Content.assemble(("○ ", "$warning"), "no model · Ctrl+T chooses one")
 
 
 def _figures(stats: Statistics, context_size: int) -> list[str]:
