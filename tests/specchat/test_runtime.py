@@ -1,0 +1,113 @@
+"""The runtime on the embedded default: load, answer, cancel, go on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from specchat import locations
+from specchat.models.registry import load_registry
+from specchat.runtime import AnswerOptions, Event, Runtime
+from specengine.chat_template import Turn
+from specengine.events import Chunk, Finished, Progress
+from specengine.sampling import SamplingParams
+
+MODELS_DIR = locations.models_dir()
+GREEDY = AnswerOptions(sampling=SamplingParams(temperature=0), max_tokens=24, draft_length=4)
+QUESTION = [Turn("system", ""), Turn("user", "What is the capital of France?")]
+
+
+@pytest_asyncio.fixture
+async def runtime(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Runtime]:
+    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
+    monkeypatch.setenv("SPECCHAT_MODELS_DIR", str(MODELS_DIR))
+    registry = load_registry()
+    runtime = Runtime(registry)
+    stages: list[Progress] = []
+    await runtime.load(registry.profile("tiny").model_copy(update={"n_ctx": 768}), stages.append)
+    assert stages[-1].stage == "load"
+    yield runtime
+    await runtime.close()
+
+
+async def collect(runtime: Runtime, turns: list[Turn], options: AnswerOptions) -> list[Event]:
+    return [event async for event in runtime.answer(turns, options)]
+
+
+async def test_an_answer_is_chunks_and_one_finished(runtime: Runtime) -> None:
+    *chunks, finished = await collect(runtime, QUESTION, GREEDY)
+    assert isinstance(finished, Finished)
+    assert finished.reason == "stop"
+    assert "Paris" in finished.text
+    assert "".join(c.text for c in chunks if isinstance(c, Chunk)) == finished.text
+
+
+async def test_cancelling_keeps_what_came_and_the_next_answer_works(runtime: Runtime) -> None:
+    expected = (await collect(runtime, QUESTION, GREEDY))[-1]
+    story = [Turn("user", "Tell a very long story.")]
+    events: list[Event] = []
+    async for event in runtime.answer(story, AnswerOptions(draft_length=2)):
+        events.append(event)
+        if len(events) == 3:
+            runtime.cancel()
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.reason == "cancelled"
+    assert finished.text
+    again = (await collect(runtime, QUESTION, GREEDY))[-1]
+    assert isinstance(again, Finished)
+    assert isinstance(expected, Finished)
+    assert again.tokens == expected.tokens
+
+
+async def test_a_caller_that_goes_away_stops_the_answer(runtime: Runtime) -> None:
+    answer = runtime.answer([Turn("user", "Tell a very long story.")], AnswerOptions())
+    async for _ in answer:
+        break
+    await answer.aclose()  # type: ignore[attr-defined]
+    finished = (await asyncio.wait_for(collect(runtime, QUESTION, GREEDY), 60))[-1]
+    assert isinstance(finished, Finished)
+    assert "Paris" in finished.text
+
+
+async def test_the_event_loop_stays_free_while_a_model_works(runtime: Runtime) -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.005)
+            ticks += 1
+
+    ticker = asyncio.create_task(tick())
+    events = await collect(runtime, [Turn("user", "Count to one hundred.")], GREEDY)
+    ticker.cancel()
+    assert len(events) > 2
+    assert ticks > len(events)
+
+
+async def test_a_bad_grammar_is_an_error_before_the_first_token(runtime: Runtime) -> None:
+    options = AnswerOptions(sampling=SamplingParams(temperature=0), grammar="root ::= (")
+    finished = (await collect(runtime, QUESTION, options))[-1]
+    assert isinstance(finished, Finished)
+    assert finished.reason == "error"
+    assert finished.error is not None
+    assert "grammar" in finished.error
+    assert finished.tokens == ()
+
+
+async def test_case_14_old_turns_leave_a_full_context_and_that_is_said(runtime: Runtime) -> None:
+    long = "word " * 200
+    turns = [Turn("system", "")]
+    for _ in range(6):
+        turns += [Turn("user", long), Turn("assistant", "Yes.")]
+    turns.append(Turn("user", "What is the capital of France?"))
+    options = AnswerOptions(sampling=SamplingParams(temperature=0), max_tokens=4, draft_length=0)
+    finished = (await collect(runtime, turns, options))[-1]
+    assert isinstance(finished, Finished)
+    assert finished.reason in ("length", "stop")
+    assert "longer than the context" in finished.notices[0]
