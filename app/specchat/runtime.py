@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from specchat import locations
 from specchat.errors import SpecchatError
@@ -21,7 +22,7 @@ from specengine.chat_template import Turn, encode_chat
 from specengine.conversation import fit_turns
 from specengine.errors import SpecEngineError
 from specengine.events import Chunk, Finished, Progress
-from specengine.pair import MAX_DRAFT, LoadOptions, Pair
+from specengine.pair import MAX_DRAFT, DraftMethod, LoadOptions, Pair
 from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics
 from specengine.thread import EngineThread
@@ -29,6 +30,7 @@ from specengine.thread import EngineThread
 logger = logging.getLogger(__name__)
 
 Event = Progress | Chunk | Finished
+T = TypeVar("T")
 
 # Kept free for the answer when old turns leave a full context, in tokens.
 _ANSWER_ROOM = 512
@@ -45,6 +47,7 @@ class AnswerOptions:
     draft_max: int = MAX_DRAFT
     draft_length: int | None = None
     drafting: bool = True
+    drafter: DraftMethod | None = None
     raw: bool = False
     reproducible: bool = False
     logprobs: int | None = None
@@ -135,6 +138,16 @@ class Runtime:
             if not finished:
                 self.cancel()  # the caller has gone away
 
+    async def run(self, work: Callable[[Pair], T]) -> T:
+        """Do `work` on the loaded pair in the engine thread, after whatever it is doing."""
+
+        def job() -> T:
+            if self._pair is None:
+                raise SpecchatError("no model is loaded")
+            return work(self._pair)
+
+        return await asyncio.wrap_future(self._thread.submit(job))
+
     def cancel(self) -> None:
         """Stop the running answer or load; from any thread, at once."""
         self._abort.set()
@@ -182,6 +195,7 @@ class Runtime:
             options.sampling,
             rule=options.rule,
             drafting=options.drafting,
+            drafter=options.drafter,
             draft_max=options.draft_max,
             draft_length=options.draft_length,
             max_tokens=options.max_tokens,

@@ -1,7 +1,8 @@
-"""Measures what passes cost, once per model and machine; `PassCosts` keeps it up to date after."""
+"""Measures passes: briefly at first use (`PassCosts` keeps that up to date), or with care."""
 
 from __future__ import annotations
 
+import statistics
 import time
 
 import numpy as np
@@ -31,3 +32,25 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
             context.logits(sequence, last=width)
     finally:
         context.forget()
+
+
+def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, float]:
+    """Median seconds of a pass by its width, from 1 to the most rows that one pass may return.
+
+    Each pass comes after `prefix` tokens; the widths take turns, so that a machine that slows
+    down slows all of them. Empties the cache. Raises CancelledError where the context is aborted.
+    """
+    widest = min(context.max_rows, context.n_ctx - prefix)
+    tokens = np.arange(prefix + max(widest, 0), dtype=np.int32) % context.n_vocab
+    seconds: dict[int, list[float]] = {width: [] for width in range(1, widest + 1)}
+    try:
+        for _ in range(repeats):
+            for width, measured in seconds.items():
+                sequence = tokens[: prefix + width]
+                context.logits(sequence, last=width)  # builds the graph of this width
+                before = context.decode_s
+                context.logits(sequence, last=width)
+                measured.append(context.decode_s - before)
+    finally:
+        context.forget()
+    return {width: statistics.median(measured) for width, measured in seconds.items()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from specengine.calibrate import calibrate
+from specengine.calibrate import calibrate, measure_passes
 from specengine.cancel import AbortFlag
 from specengine.context import Context
 from specengine.controller import AdaptiveDraftLength, FixedDraftLength
@@ -21,6 +21,7 @@ from specengine.grammar import Grammar
 from specengine.llama import library
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
+from specengine.llama.recurrent_cache import RecurrentKVCache
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
 from specengine.rules import AcceptanceRule, make_rule
@@ -67,7 +68,8 @@ class LoadedModel:
             on_progress=on_progress,
         )
         try:
-            self._cache = LlamaKVCache(
+            kind = RecurrentKVCache if self.model.is_recurrent else LlamaKVCache
+            self._cache = kind(
                 self.model,
                 n_ctx=min(options.n_ctx, self.model.n_ctx_train),
                 n_threads=options.n_threads or default_threads(),
@@ -145,6 +147,11 @@ class Pair:
     def chat_template(self) -> str | None:
         return self._target.model.chat_template
 
+    @property
+    def files(self) -> list[Path]:
+        """The target's file and, where there is one, the draft model's."""
+        return [loaded.model.path for loaded in self._loaded]
+
     def answer(
         self,
         prompt: Sequence[int],
@@ -152,6 +159,7 @@ class Pair:
         *,
         rule: str | None = None,
         drafting: bool = True,
+        drafter: DraftMethod | None = None,
         draft_max: int = MAX_DRAFT,
         draft_length: int | None = None,
         max_tokens: int | None = None,
@@ -163,6 +171,7 @@ class Pair:
     ) -> Iterator[Chunk | Finished]:
         """Answer the token ids `prompt`; see `generate` for what is yielded and raised.
 
+        `drafter` takes the place of the pair's own `method` for this answer.
         `reproducible` makes the text independent of the drafter and the draft length, bit for bit.
         `logprobs` and `on_prompt` are those of `LocalTarget`. `grammar` is GBNF that the answer
         must follow; raises GrammarError for one that cannot be used.
@@ -190,7 +199,7 @@ class Pair:
         fixed = None if draft_length is None else FixedDraftLength(min(draft_length, draft_max))
         return generate(
             target,
-            self._drafters(transforms, acceptance) if drafting else [],
+            self._drafters(drafter or self.method, transforms, acceptance) if drafting else [],
             fixed or adaptive,
             prompt,
             max_tokens=max_tokens,
@@ -201,30 +210,48 @@ class Pair:
     @property
     def costs(self) -> dict[str, PassCosts]:
         """What passes cost, by file name: to be kept, and given back as `LoadOptions.costs`."""
-        loaded = [m for m in (self._target, self._draft) if m is not None]
-        return {m.model.path.name: m.context.costs for m in loaded}
+        return {m.model.path.name: m.context.costs for m in self._loaded}
 
     def calibrate(self) -> bool:
         """Measure what was never measured, a second or two for each model; whether any was.
 
         Raises CancelledError.
         """
-        unknown = [m for m in (self._target, self._draft) if m is not None and not m.context.costs]
+        unknown = [loaded for loaded in self._loaded if not loaded.context.costs]
         for loaded in unknown:
             calibrate(loaded.context)
         return bool(unknown)
+
+    def measure_passes(self, *, prefix: int, repeats: int) -> dict[str, dict[int, float]]:
+        """Seconds of a pass by file name and width; see `calibrate.measure_passes`."""
+        return {
+            m.model.path.name: measure_passes(m.context, prefix=prefix, repeats=repeats)
+            for m in self._loaded
+        }
+
+    def forget(self) -> None:
+        """Empty the caches: the next answer evaluates its whole prompt."""
+        for loaded in self._loaded:
+            loaded.context.forget()
 
     def close(self) -> None:
         if self._draft is not None:
             self._draft.close()
         self._target.close()
 
+    @property
+    def _loaded(self) -> list[LoadedModel]:
+        return [loaded for loaded in (self._target, self._draft) if loaded is not None]
+
     def _drafters(
-        self, transforms: Callable[[LoadedModel], Transforms], rule: AcceptanceRule
+        self,
+        method: DraftMethod,
+        transforms: Callable[[LoadedModel], Transforms],
+        rule: AcceptanceRule,
     ) -> list[Drafter]:
-        if self.method == "lookup":
+        if method == "lookup":
             return [self._lookup]
-        if self.method == "none" or self._draft is None:
+        if method == "none" or self._draft is None:
             return []
         draft = self._draft
         name = draft.model.path.stem
@@ -233,8 +260,8 @@ class Pair:
         ]
 
     def _set_width(self, width: int) -> None:
-        for loaded in (self._target, self._draft):
-            if loaded is not None and loaded.context.min_width != width:
+        for loaded in self._loaded:
+            if loaded.context.min_width != width:
                 # What narrower passes left in the cache may differ in its last bits.
                 loaded.context.forget()
                 loaded.context.min_width = width

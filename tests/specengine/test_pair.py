@@ -62,13 +62,21 @@ def test_case_1_self_draft_is_accepted_whole_and_equals_plain(pair: Pair, k: int
 
 @pytest.mark.parametrize("method", ["none", "lookup", "model"])
 @pytest.mark.parametrize("k", [1, 4, 8])
-def test_reproducible_text_does_not_depend_on_the_drafter(
-    pair: Pair, method: str, k: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pair, "method", method)
+def test_reproducible_text_does_not_depend_on_the_drafter(pair: Pair, method: str, k: int) -> None:
     prompt = chat(pair, "Repeat this twice: the cat sat on the mat, the cat sat on the hat.")
     plain = run(pair, prompt, drafting=False)
-    assert run(pair, prompt, draft_length=k).tokens == plain.tokens
+    drafted = run(pair, prompt, draft_length=k, drafter=method)
+    assert drafted.tokens == plain.tokens
+    assert (drafted.stats.drafted > 0) == (method != "none")
+    assert (drafted.stats.draft_s > 0) == (method == "model")
+
+
+def test_a_pair_that_forgot_evaluates_its_prompt_again(pair: Pair) -> None:
+    prompt = chat(pair, QUESTION)
+    run(pair, prompt, max_tokens=1)
+    assert len(pair._target.context.tokens) == len(prompt)
+    pair.forget()
+    assert [len(loaded.context.tokens) for loaded in pair._loaded] == [0, 0]
 
 
 def test_the_next_turn_equals_a_fresh_run_and_evaluates_only_what_is_new(

@@ -1,0 +1,48 @@
+"""Measuring what passes cost, on a cache whose passes have known prices."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specengine.calibrate import calibrate, measure_passes
+from specengine.context import Context
+from specengine.sequence import Tokens
+from support.fakes import FakeKVCache, markov
+
+
+class PricedKVCache(FakeKVCache):
+    """A pass over n tokens costs n² milliseconds; the first of a width 100 ms more."""
+
+    def decode(self, tokens: Tokens, pos: int, rows: slice) -> NDArray[np.float32]:
+        first = len(tokens) not in self.widths
+        before = self.decode_s
+        result = super().decode(tokens, pos, rows)
+        self.decode_s = before + len(tokens) ** 2 / 1000 + 0.1 * first
+        return result
+
+
+def test_measured_passes_cost_what_their_second_run_costs() -> None:
+    cache = PricedKVCache(markov(8, 1), 8, max_rows=5)
+    context = Context(cache)
+    seconds = measure_passes(context, prefix=20, repeats=3)
+    assert {width: round(1000 * s) for width, s in seconds.items()} == {
+        1: 1,
+        2: 4,
+        3: 9,
+        4: 16,
+        5: 25,
+    }
+    assert cache.held == []
+
+
+def test_widths_that_do_not_fit_into_the_context_are_not_measured() -> None:
+    context = Context(PricedKVCache(markov(8, 1), 8, n_ctx=24, max_rows=17))
+    assert set(measure_passes(context, prefix=20, repeats=1)) == {1, 2, 3, 4}
+
+
+def test_calibration_leaves_out_the_first_pass_of_a_width_and_empties_the_cache() -> None:
+    cache = PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=17)
+    context = Context(cache)
+    calibrate(context, budget_s=60)
+    costs = context.costs
+    assert costs.seconds(9) / costs.seconds(3) > 3
+    assert cache.held == []
