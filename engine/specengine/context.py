@@ -48,8 +48,11 @@ class KVCache(Protocol):
         """
         ...
 
-    def truncate(self, length: int) -> bool:
-        """Drop everything from position `length` on; False where the model cannot."""
+    def truncate(self, length: int) -> int:
+        """Drop everything from position `length` on, or more where the model cannot end there.
+
+        Returns how many tokens are left.
+        """
         ...
 
     def clear(self) -> None: ...
@@ -153,13 +156,8 @@ class Context:
             raise BackendError(f"token id {bad} is outside the vocabulary (0…{self.n_vocab - 1})")
 
     def _drop_after(self, length: int) -> None:
-        if length == len(self._held):
-            return
-        if self._cache.truncate(length):
-            self._held.truncate(length)
-        else:
-            # A recurrent state cannot lose a suffix; evaluating anew is slow but never wrong.
-            self.forget()
+        if length < len(self._held):
+            self._held.truncate(self._cache.truncate(length))
 
     def _evaluate(self, tokens: Tokens, start: int, end: int, first_row: int) -> Logits:
         chunk = tokens[start:end]
@@ -174,8 +172,8 @@ class Context:
             raise
         self._held.extend(chunk)
         self._learn(len(padded), len(padded) - rows.start, self._cache.decode_s - before)
-        if padding and not self._cache.truncate(end):
-            self.forget()
+        if padding:
+            self._held.truncate(self._cache.truncate(end))
         return result
 
     def _learn(self, width: int, n_rows: int, seconds: float) -> None:

@@ -81,12 +81,12 @@ class FakeKVCache:
         result = [self._model(self.held[: pos + i + 1]) for i in range(rows.start, rows.stop)]
         return np.stack(result).astype(np.float32)
 
-    def truncate(self, length: int) -> bool:
+    def truncate(self, length: int) -> int:
         assert 0 <= length <= len(self.held), f"cannot trim {len(self.held)} to {length}"
         if not self._can_truncate:
-            return False
+            length = 0
         del self.held[length:]
-        return True
+        return length
 
     def clear(self) -> None:
         self.held.clear()

@@ -1,4 +1,7 @@
-"""llama.cpp's context with one sequence: the real `specengine.context.KVCache`."""
+"""llama.cpp's context with one sequence: the real `specengine.context.KVCache`.
+
+Models with a recurrent state have a cache of their own, in `recurrent_cache`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from specengine.llama import library
 from specengine.llama.model import LlamaModel
 from specengine.sequence import Tokens
 
-_SEQUENCE = 0
+SEQUENCE = 0
 _PADDING_CELLS = 64  # room for rows that only widen a pass, beyond what the caller may use
 _ABORTED = 2  # llama_decode's result
 
@@ -53,6 +56,8 @@ class LlamaKVCache:
         params.n_batch = n_batch
         params.n_ubatch = n_batch
         params.n_outputs_max = max_rows
+        # Where the architecture can: how many of the last tokens a rejection may take back.
+        params.n_rs_seq = max_rows - 1
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
         params.flash_attn_type = int(flash_attention)
@@ -90,14 +95,21 @@ class LlamaKVCache:
         address = ctypes.cast(data, ctypes.POINTER(ctypes.c_float * (n_rows * self.n_vocab)))
         return np.frombuffer(address.contents, dtype=np.float32).reshape(n_rows, self.n_vocab)
 
-    def truncate(self, length: int) -> bool:
-        return bool(self._llama.llama_memory_seq_rm(self._memory, _SEQUENCE, length, -1))
+    def truncate(self, length: int) -> int:
+        if self._remove(length):
+            return length
+        self.clear()
+        return 0
 
     def clear(self) -> None:
         self._llama.llama_memory_clear(self._memory, True)
 
     def length(self) -> int:
-        return int(self._llama.llama_memory_seq_pos_max(self._memory, _SEQUENCE)) + 1
+        return int(self._llama.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
+
+    def _remove(self, length: int) -> bool:
+        """Drop everything from `length` on; False where the model cannot: nothing has changed."""
+        return bool(self._llama.llama_memory_seq_rm(self._memory, SEQUENCE, length, -1))
 
     def close(self) -> None:
         if self.handle:
@@ -128,7 +140,7 @@ class _Batch:
         self._logits = _view(self.struct.logits, capacity, np.int8)
         _view(self.struct.n_seq_id, capacity, np.int32)[:] = 1
         for i in range(capacity):
-            self.struct.seq_id[i][0] = _SEQUENCE
+            self.struct.seq_id[i][0] = SEQUENCE
 
     def fill(self, tokens: Tokens, pos: int, rows: slice) -> None:
         n = len(tokens)

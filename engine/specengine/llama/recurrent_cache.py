@@ -1,0 +1,89 @@
+"""The cache of models with a recurrent state, which cannot drop a suffix (Mamba, RWKV, hybrids).
+
+Three ways back, the first that is possible: llama.cpp's own snapshots of the last pass, where the
+architecture has them; else a checkpoint of the state, after which the tokens between are evaluated
+again; else nothing is left and everything is evaluated again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from specengine.checkpoints import Checkpoint, Checkpoints, State
+from specengine.context import Logits
+from specengine.llama.kv_cache import SEQUENCE, LlamaKVCache
+from specengine.llama.model import LlamaModel
+from specengine.sequence import Tokens
+
+
+class RecurrentKVCache(LlamaKVCache):
+    """As `LlamaKVCache`; `truncate` may drop more than it was asked to."""
+
+    def __init__(self, model: LlamaModel, **settings: Any) -> None:
+        super().__init__(model, **settings)
+        self._snapshots: int = self._llama.llama_n_rs_seq(self.handle)
+        self._within_snapshots = 0  # tokens that the snapshots can take back now
+        self._checkpoints = Checkpoints()
+        # What is not the recurrent state (the keys and values of a hybrid) drops a suffix as usual.
+        self._flags = self._llama.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
+
+    def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
+        self._within_snapshots = 0
+        if pos > 0:
+            self._checkpoints.add(pos, self._save())
+        try:
+            result = super().decode(tokens, pos, rows)
+        except BaseException:
+            # The state may be that of any token of the pass, whatever llama.cpp says it is.
+            self._return_to(pos)
+            raise
+        # A pass snapshots the states between its own tokens, not the one before it: planes beyond
+        # are left from earlier passes, and llama.cpp does not check.
+        self._within_snapshots = min(len(tokens) - 1, self._snapshots)
+        return result
+
+    def truncate(self, length: int) -> int:
+        held = self.length()
+        if held <= length:
+            return held
+        if held - length <= self._within_snapshots and self._remove(length):
+            self._within_snapshots = 0  # single use: none is left until the next pass
+            self._checkpoints.cut(length)
+            return length
+        return self._return_to(length)
+
+    def clear(self) -> None:
+        super().clear()
+        self._checkpoints.clear()
+        self._within_snapshots = 0
+
+    def _return_to(self, length: int) -> int:
+        self._within_snapshots = 0
+        checkpoint = self._checkpoints.before(length)
+        if checkpoint is not None and self._restore(checkpoint):
+            self._checkpoints.cut(checkpoint.length)
+            return checkpoint.length
+        self.clear()
+        return 0
+
+    def _save(self) -> State:
+        size = self._llama.llama_state_seq_get_size_ext(self.handle, SEQUENCE, self._flags)
+        state = np.empty(size, dtype=np.uint8)
+        self._llama.llama_state_seq_get_data_ext(
+            self.handle, _pointer(state), size, SEQUENCE, self._flags
+        )
+        return state
+
+    def _restore(self, checkpoint: Checkpoint) -> bool:
+        length, state = checkpoint
+        read = self._llama.llama_state_seq_set_data_ext(
+            self.handle, _pointer(state), state.nbytes, SEQUENCE, self._flags
+        )
+        return read == state.nbytes and self.length() == length and self._remove(length)
+
+
+def _pointer(state: State) -> Any:
+    return state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
