@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.widgets import TextArea
 
 from specengine.chat_template import Turn
@@ -181,6 +181,21 @@ async def test_keys_take_effect_in_the_order_of_typing(start_chat: StartChat) ->
         await chat.settle()
         assert chat.messages[0] == "ab\nc"
         assert chat.prompt.text == "d"
+
+
+async def test_a_long_paste_is_a_mark_in_the_prompt_and_sent_whole(start_chat: StartChat) -> None:
+    pasted = "line \\1 of a book\n" * 300_000
+    async with start_chat(Script(["ok"])) as chat:
+        await chat.pilot.press("a")
+        chat.app.post_message(Paste(pasted))
+        await chat.settle()
+        await chat.pilot.press("b")
+        mark = "⟦paste 1: 5,400,000 characters, 300,001 lines⟧"
+        assert chat.prompt.text == f"a{mark}b"
+        await chat.pilot.press("enter")
+        await chat.settle()
+        assert chat.runtime.asked[0][-1].text == f"a{pasted}b"
+        assert chat.messages[0].endswith("… and 5,300,002 more characters")
 
 
 async def test_blank_messages_are_not_sent(start_chat: StartChat) -> None:

@@ -10,6 +10,8 @@ from specchat.tui.markdown.render import render
 from specchat.tui.markdown.splitter import Segment, Splitter
 from specchat.tui.printable import printable
 
+_TYPED_MAX = 100_000
+
 _NOTE = "italic $foreground 50%"
 
 # An open line longer than this is broken before its end, so that no append lays out more.
@@ -32,9 +34,11 @@ class Document:
 
     @classmethod
     def of_text(cls, text: str) -> Document:
-        """Text shown as it was typed, no markdown in it."""
+        """Text shown as it was typed, no markdown in it; of a book only the beginning."""
         document = cls()
-        document._blocks.append(Paragraph(Content(printable(text))))
+        document._blocks.append(Paragraph(Content(printable(text[:_TYPED_MAX]))))
+        if len(text) > _TYPED_MAX:
+            document.add_note(f"… and {len(text) - _TYPED_MAX:,} more characters")
         return document
 
     @classmethod

@@ -216,7 +216,7 @@ class ChatScreen(Screen[None]):
             self._edit(None)
         if queued := self.query_one(Queue).take_all():
             prompt = self.query_one(Prompt)
-            prompt.text = "\n\n".join([*queued, prompt.text]).rstrip("\n")
+            prompt.fill("\n\n".join([*queued, prompt.message]).rstrip("\n"))
 
     def action_regenerate(self) -> None:
         last = self._conversation.entries[-1:]
@@ -240,8 +240,7 @@ class ChatScreen(Screen[None]):
         """Puts a question back into the prompt, to be asked differently; None ends that."""
         prompt = self.query_one(Prompt)
         self._editing = question
-        prompt.text = question.text if question else ""
-        prompt.move_cursor(prompt.document.end)
+        prompt.fill(question.text if question else "")
         prompt.border_title = "editing the last message · Esc leaves it" if question else ""
 
     # Chats

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +21,9 @@ _SHORT_HINT = "Ctrl+P commands"
 
 # Terminals tell Shift+Enter apart only with the Kitty protocol or xterm's; Ctrl+J always comes.
 _NEWLINE = "shift+enter,shift+\r,ctrl+j"
+
+# Longer pastes are a mark in the prompt: no one edits them there, and laying them out takes long.
+_EDITABLE_MAX = 20_000
 
 
 class Prompt(TextArea):
@@ -69,6 +73,33 @@ class Prompt(TextArea):
     def __init__(self) -> None:
         super().__init__(placeholder="Ask anything", highlight_cursor_line=False)
 
+        self._folded: dict[str, str] = {}
+
+    @property
+    def message(self) -> str:
+        """What would be sent: the text, with long pastes in place of their marks."""
+        if not self._folded:
+            return self.text
+        marks = re.compile("|".join(map(re.escape, self._folded)))
+        return marks.sub(lambda mark: self._folded[mark[0]], self.text)
+
+    def fill(self, text: str) -> None:
+        """Puts `text` in place of what is there."""
+        self.text = self._fold(printable(text))
+        self.move_cursor(self.document.end)
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.text = self._fold(printable(event.text))
+
+    def _fold(self, text: str) -> str:
+        """`text`, or a mark that stands for it where editing it would be slow."""
+        if len(text) <= _EDITABLE_MAX:
+            return text
+        lines = text.count("\n") + 1
+        mark = f"⟦paste {len(self._folded) + 1}: {len(text):,} characters, {lines:,} lines⟧"
+        self._folded[mark] = text
+        return mark
+
     def on_key(self, event: events.Key) -> None:
         """Both keys take effect here, in the order of typing: a binding's turn comes later, when
         characters typed after it may already stand in the text.
@@ -83,7 +114,7 @@ class Prompt(TextArea):
         event.prevent_default()
 
     def action_submit(self) -> None:
-        text = self.text.strip("\n")
+        text = self.message.strip("\n")
         if text.strip():
             self.clear()
             self.post_message(self.Submitted(text))
@@ -106,6 +137,3 @@ class Prompt(TextArea):
 
     def on_resize(self) -> None:
         self.border_subtitle = _HINT if self.size.width >= len(_HINT) + 4 else _SHORT_HINT
-
-    def on_paste(self, event: events.Paste) -> None:
-        event.text = printable(event.text)
