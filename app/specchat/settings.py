@@ -52,8 +52,8 @@ class Settings(BaseSettings):
     offline: bool = False
     """No connection to anywhere: only models that are on this computer."""
 
-    theme: str = "textual-dark"
-    """Colours of the screen, by the name of a Textual theme."""
+    theme: str = "specchat-dark"
+    """Colours of the screen: specchat-dark, specchat-light, or the name of a Textual theme."""
 
     @property
     def sampling_overrides(self) -> dict[str, Any]:
