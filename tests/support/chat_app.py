@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from textual.pilot import Pilot
@@ -25,9 +25,9 @@ class Chat:
     """The app under a pilot, its fake runtime, and the store it writes to."""
 
     pilot: Pilot[None]
-    runtime: FakeRuntime
     store: ChatStore
-    remembered: list[Profile]
+    runtime: FakeRuntime = field(default_factory=FakeRuntime)
+    remembered: list[Profile] = field(default_factory=list)
 
     @property
     def app(self) -> SpecchatApp:

@@ -44,9 +44,12 @@ def _options(settings: Settings, profile: Profile) -> AnswerOptions:
 def _chosen(registry: Registry, settings: Settings, flag: str | None) -> Profile | None:
     """By flag, else by settings, else as last time; None at the first start."""
     in_settings = settings.profile if "profile" in settings.model_fields_set else None
-    last = last_profile()
-    name = flag or in_settings or (last if last in registry.profiles else None)
-    return select_profile(registry, settings, profile=name) if name else None
+    if name := flag or in_settings:
+        return select_profile(registry, settings, profile=name)
+    last = last_profile(registry)
+    if last is None or settings.ctx is None:
+        return last
+    return last.model_copy(update={"n_ctx": settings.ctx})
 
 
 def _missing(registry: Registry, profile: Profile) -> list[Model]:

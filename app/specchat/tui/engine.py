@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 
 from specengine.chat_template import Turn
 
@@ -44,7 +45,8 @@ class Engine:
         loop = asyncio.get_running_loop()
 
         def report(event: Progress) -> None:
-            loop.call_soon_threadsafe(on_progress, event)
+            with suppress(RuntimeError):  # the loop is closed: the person has left meanwhile
+                loop.call_soon_threadsafe(on_progress, event)
 
         self.stop()
         async with self._turn:

@@ -50,7 +50,7 @@ def start_chat(services: Services, tmp_path: Path) -> StartChat:
         changes.setdefault("remember", remembered.append)
         app = SpecchatApp(replace(services, runtime=runtime, **changes))
         async with app.run_test(size=size) as pilot:
-            chat = Chat(pilot, runtime, ChatStore(tmp_path / "chats.db"), remembered)
+            chat = Chat(pilot, ChatStore(tmp_path / "chats.db"), runtime, remembered)
             await chat.settle()
             yield chat
 
