@@ -1,21 +1,33 @@
-"""Prompt lookup: what followed the last time the text said this (Saxena 2023)."""
+"""Prompt lookup (Saxena 2023), over all the text there is: this chat and earlier answers.
+
+The longest suffix of the text that stood anywhere before is found, and its most frequent
+continuation drafted, in the manner of SuffixDecoding (Oliaro et al. 2024).
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
 from specengine.controller import Offer
 from specengine.draft import Draft
-from specengine.sequence import Tokens, common_prefix
+from specengine.drafters.suffix_index import NOTHING, Matches, SuffixIndex
+from specengine.sequence import Tokens, as_tokens
 
-_LONGEST, _SHORTEST = 5, 2  # tokens of the suffix that is looked up
-_PRIORS = {2: 0.35, 3: 0.5, 4: 0.6, 5: 0.8}  # longer matches are more often right
+_LONGEST_DRAFT = 16
+
+# Acceptance of the first draft token by how sure a match is, until this text has shown its own.
+_PRIORS = {"copy": 0.9, "phrase": 0.7, "word": 0.4, "split": 0.15}
 
 
 class LookupDrafter:
-    """Copies the continuation of the most recent occurrence of the text's longest known suffix.
+    """Copies what followed the last time the text said this.
 
-    Needs no model, costs microseconds, and pays wherever an answer repeats its prompt: edits,
-    summaries, quotations, code. Adding a token is O(1): one dictionary entry for each n-gram
-    length.
+    Needs no model, costs a tenth of a millisecond, and pays wherever an answer repeats its prompt:
+    edits, summaries, quotations, code.
     """
 
     name = "lookup"
@@ -23,43 +35,76 @@ class LookupDrafter:
     notice: str | None = None
 
     def __init__(self) -> None:
-        self._text: list[int] = []
-        self._indexed: Tokens | None = None
-        # For each n-gram, the position after its last occurrence that has a continuation.
-        self._next: dict[tuple[int, ...], int] = {}
-        self._found: int | None = None  # where the continuation of the last offer starts
+        self._chat = SuffixIndex()
+        self._earlier = SuffixIndex()
+        self._found: _Continuation | None = None
+
+    def remember(self, texts: Iterable[Sequence[int]]) -> None:
+        """Draft from `texts` too, oldest first, in place of those remembered so far."""
+        parts = [np.append(np.asarray(text, dtype=np.int32), NOTHING) for text in texts]
+        self._earlier.follow(np.concatenate(parts, dtype=np.int32) if parts else as_tokens(()))
 
     def offer(self, prefix: Tokens) -> Offer | None:
-        self._follow(prefix)
-        self._found = None
-        for n in range(min(_LONGEST, len(self._text)), _SHORTEST - 1, -1):
-            position = self._next.get(tuple(self._text[-n:]))
-            if position is not None:
-                self._found = position
-                available = len(self._text) - position
-                return Offer(f"lookup-{n}", available, prior=_PRIORS[n])
-        return None
+        self._chat.follow(prefix)
+        found = self._search()
+        self._found = found
+        if found is None:
+            return None
+        return Offer(found.kind, len(found.tokens), found.prior)
 
     def propose(self, prefix: Tokens, k: int) -> Draft:
         draft = Draft()
         if self._found is not None:
-            for token in self._text[self._found : self._found + k]:
+            for token in self._found.tokens[:k]:
                 draft.append(token, None)
         return draft
 
-    def _follow(self, prefix: Tokens) -> None:
-        """Index what `prefix` has beyond the text that is indexed already."""
-        known = self._indexed
-        if known is not None and common_prefix(known, prefix) < len(known):
-            self._text.clear()
-            self._next.clear()
-        for token in prefix[len(self._text) :].tolist():
-            # The n-grams that end before `token` now have a continuation: it.
-            self._index_suffixes()
-            self._text.append(token)
-        self._indexed = prefix.copy()
+    def _search(self) -> _Continuation | None:
+        """What followed the longest match; this chat knows better than earlier ones."""
+        end = self._chat.end
+        here, earlier = (index.longest_matches(end) for index in (self._chat, self._earlier))
+        if here is not None and (earlier is None or here.length >= earlier.length):
+            return _continuation(self._chat.text, here, "lookup")
+        return None if earlier is None else _continuation(self._earlier.text, earlier, "earlier")
 
-    def _index_suffixes(self) -> None:
-        end = len(self._text)
-        for n in range(_SHORTEST, min(_LONGEST, end) + 1):
-            self._next[tuple(self._text[end - n :])] = end
+
+@dataclass(frozen=True, slots=True)
+class _Continuation:
+    tokens: list[int]
+    kind: str
+    prior: float
+
+
+def _continuation(text: Tokens, matches: Matches, source: str) -> _Continuation | None:
+    """The most frequent continuation of `matches` in `text`, token by token; newest among equals.
+
+    None where nothing follows any of them.
+    """
+    copies = [copy for p in matches.positions.tolist() if (copy := _copy(text, p))]
+    if not copies:
+        return None
+    agreed = len({copy[0] for copy in copies}) == 1
+    tokens: list[int] = []
+    while votes := Counter(copy[len(tokens)] for copy in copies if len(tokens) < len(copy)):
+        token = votes.most_common(1)[0][0]
+        copies = [c for c in copies if len(tokens) < len(c) and c[len(tokens)] == token]
+        tokens.append(token)
+    certainty = _certainty(matches.length, agreed)
+    return _Continuation(tokens, f"{source}-{certainty}", _PRIORS[certainty])
+
+
+def _copy(text: Tokens, position: int) -> list[int]:
+    """What `text` says from `position` on. Where it ends it is taken to repeat itself, as if what
+    was copied so far were already there; where another text begins the copy ends.
+    """
+    tokens: list[int] = text[position : position + _LONGEST_DRAFT].tolist()
+    if NOTHING in tokens:
+        return tokens[: tokens.index(NOTHING)]
+    return (tokens * _LONGEST_DRAFT)[:_LONGEST_DRAFT]
+
+
+def _certainty(length: int, agreed: bool) -> str:
+    """By the length of the match, and whether the text went on alike in all its places."""
+    if not agreed:
+        return "split"
+    return "copy" if length >= 4 else "phrase" if length >= 2 else "word"

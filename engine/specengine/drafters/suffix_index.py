@@ -1,0 +1,158 @@
+"""Where the end of a text stood before: hash chains over n-grams, as LZ77 coders keep them.
+
+For n-grams of a few lengths, the positions that follow n-grams of equal hash form a chain, newest
+first. A lookup walks the chain of the longest n-gram that has occurred, and compares backwards how
+far each of its positions really matches. Tokens are added and dropped again at the end in O(1)
+each, many at once without a loop, and one takes 16 bytes of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from specengine.sequence import TokenBuffer, Tokens, common_prefix
+
+LONGEST_MATCH = 16  # tokens; what matches further back makes no difference
+_LENGTHS = (1, 3, 8)  # of the n-grams that have chains
+_WINDOW = max(_LENGTHS)
+_CANDIDATES = 64  # of a chain, the newest
+
+NOTHING = -1  # no token: stands before a text, and between texts that are indexed as one
+
+# A hash is a polynomial in an odd constant modulo 2**64, of which the upper 16 bits are used: they
+# depend on all tokens, and numpy sorts 16 bits in linear time.
+_FACTOR = 0x9E3779B97F4A7C15
+_POWERS = np.array([pow(_FACTOR, i + 1, 1 << 64) for i in range(_WINDOW)], dtype=np.uint64)
+
+Hashes = NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The positions of a text whose `length` tokens before are those at the end of another, or of
+    the text itself. Newest first, shape (n,), n at least 1.
+    """
+
+    length: int
+    positions: Tokens
+
+
+class SuffixIndex:
+    """An index over one text, which may grow and be cut at its end."""
+
+    def __init__(self, text: Iterable[int] | Tokens = ()) -> None:
+        # Padded in front, so that there is something to compare with before every position.
+        self._padded = TokenBuffer([NOTHING] * LONGEST_MATCH)
+        self._chains = [_Chain() for _ in _LENGTHS]
+        self.follow(np.asarray(text, dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self._padded) - LONGEST_MATCH
+
+    @property
+    def text(self) -> Tokens:
+        return self._padded.view()[LONGEST_MATCH:]
+
+    @property
+    def end(self) -> Tokens:
+        """The last LONGEST_MATCH tokens of the text, padded in front."""
+        return self._padded.view()[-LONGEST_MATCH:]
+
+    def follow(self, text: Tokens) -> None:
+        """Make `text` the indexed text; costs as much as it differs from the present one."""
+        kept = common_prefix(self.text, text)
+        if kept < len(self):
+            for chain, hashes in zip(self._chains, self._hashes_from(kept), strict=True):
+                chain.drop(hashes)
+            self._padded.truncate(LONGEST_MATCH + kept)
+        if kept < len(text):
+            self._padded.extend(text[kept:])
+            for chain, hashes in zip(self._chains, self._hashes_from(kept), strict=True):
+                chain.extend(hashes)
+
+    def longest_matches(self, end: Tokens) -> Matches | None:
+        """Where the longest possible part of `end` stood before; None where not even its last
+        token did. `end` is the `end` of this index, or of another.
+
+        Among many occurrences of a frequent n-gram only the newest are looked at.
+        """
+        hashes = _hashes(end[-_WINDOW:])[:, 0].tolist()
+        for i in reversed(range(len(_LENGTHS))):
+            positions = self._chains[i].newest(hashes[i], _CANDIDATES)
+            if not len(positions):
+                continue
+            lengths = self._match_lengths(positions, end)
+            longest = int(lengths.max())
+            if longest >= _LENGTHS[i]:  # else only hashes were equal
+                return Matches(longest, positions[lengths == longest])
+        return None
+
+    def _hashes_from(self, start: int) -> NDArray[np.uint16]:
+        """The hashes of the n-grams before each position from `start` on."""
+        return _hashes(self._padded.view()[LONGEST_MATCH + start - _WINDOW : -1])
+
+    def _match_lengths(self, positions: Tokens, end: Tokens) -> NDArray[np.intp]:
+        """How many tokens before each position are those of `end`; shape (n_positions,)."""
+        before = sliding_window_view(self._padded.view(), LONGEST_MATCH)[positions]
+        differs = ((before != end) | (end == NOTHING))[:, ::-1]
+        return np.where(differs.any(axis=1), differs.argmax(axis=1), LONGEST_MATCH)
+
+
+class _Chain:
+    """The positions after n-grams of one length, linked where the n-grams' hashes are equal."""
+
+    def __init__(self) -> None:
+        self._newest = np.full(1 << 16, NOTHING, dtype=np.int32)  # by hash
+        self._earlier = TokenBuffer()  # position -> the one before it with the same hash
+
+    def extend(self, hashes: Hashes) -> None:
+        """Add a position for each of `hashes`, those of the n-grams before them."""
+        start = len(self._earlier)
+        positions = np.arange(start, start + len(hashes), dtype=np.int32)
+        order = hashes.argsort(kind="stable")
+        sorted_hashes = hashes[order]
+        earlier = np.empty_like(positions)
+        earlier[order[1:]] = positions[order[:-1]]
+        first = np.append(True, sorted_hashes[1:] != sorted_hashes[:-1])
+        earlier[order[first]] = self._newest[sorted_hashes[first]]
+        self._earlier.extend(earlier)
+        self._newest[hashes] = positions  # of equal hashes the last one holds
+
+    def drop(self, hashes: Hashes) -> None:
+        """Undo the addition of the last `len(hashes)` positions."""
+        kept = len(self._earlier) - len(hashes)
+        earlier = self._earlier.view()[kept:]
+        self._newest[hashes[::-1]] = earlier[::-1]  # of equal hashes the oldest one holds
+        self._earlier.truncate(kept)
+
+    def newest(self, hash_: int, n: int) -> Tokens:
+        """The newest `n` positions, newest first; fewer where there are no more."""
+        return np.fromiter(islice(self._walk(hash_), n), dtype=np.int32)
+
+    def _walk(self, hash_: int) -> Iterable[int]:
+        earlier = self._earlier.view()
+        position = int(self._newest[hash_])
+        while position != NOTHING:
+            yield position
+            position = int(earlier[position])
+
+
+def _hashes(tokens: Tokens) -> Hashes:
+    """Hashes of the n-grams at the end of each window of _WINDOW tokens.
+
+    Shape (len(_LENGTHS), n_windows).
+    """
+    windows = sliding_window_view(tokens, _WINDOW)
+    hashes = np.zeros(len(windows), dtype=np.uint64)
+    result = np.empty((len(_LENGTHS), len(windows)), dtype=np.uint16)
+    for i in range(_WINDOW):
+        hashes += (windows[:, _WINDOW - 1 - i].astype(np.uint64) + 1) * _POWERS[i]
+        if i + 1 in _LENGTHS:
+            result[_LENGTHS.index(i + 1)] = hashes >> 48
+    return result
