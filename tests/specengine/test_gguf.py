@@ -168,6 +168,36 @@ def test_a_tensor_type_of_the_future_is_left_to_llama_cpp(tmp_path: Path, small:
     assert (tensor.type_name, tensor.nbytes) == ("type 99", None)
 
 
+def entry(key: str, kind: int, value: bytes) -> bytes:
+    return struct.pack("<Q", len(key)) + key.encode() + struct.pack("<I", kind) + value
+
+
+@pytest.mark.parametrize(
+    ("n_tensors", "n_entries", "rest", "cause"),
+    [
+        (1 << 20, 0, b"", "1048576 tensors and 0 metadata entries"),
+        (0, 1 << 20, b"", "0 tensors and 1048576 metadata entries"),
+        (0, 1, entry("a", 8, struct.pack("<Q", 1 << 25)), "a text of 33554432 bytes"),
+        (0, 1, entry("a", 9, struct.pack("<IQ", 8, 1 << 23)), "a list of 8388608 texts"),
+        (0, 1, entry("a", 9, struct.pack("<IQ", 9, 1)), "an array of the unknown type 9"),
+        (0, 1, entry("a", 9, struct.pack("<IQ", 4, 1 << 30)), "goes on beyond its 100000000 bytes"),
+        (0, 1, entry("a", 13, b""), "'a' has the unknown type 13"),
+        (1, 0, struct.pack("<QI", 0, 5), "has 5 dimensions"),
+        (0, 1, entry("general.alignment", 4, struct.pack("<I", 0)), "an alignment of 0"),
+        (0, 1, entry("general.alignment", 8, struct.pack("<Q", 0)), "an alignment of "),
+    ],
+)
+def test_lengths_that_no_model_has_are_refused_at_once(
+    tmp_path: Path, n_tensors: int, n_entries: int, rest: bytes, cause: str
+) -> None:
+    """The file is long enough (and full of zeros) to have the contents that it promises."""
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, n_tensors, n_entries) + rest)
+    with path.open("r+b") as file:
+        file.truncate(100_000_000)
+    assert cause in refusal(path)
+
+
 # --- never crashing ---
 
 HUGE = [2**16, 2**24 + 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**63, 2**64 - 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,14 @@ def test_a_cut_connection_is_taken_up_where_it_broke(
     server.cuts = [10_000, 5_000]
     assert fetch(small_gguf, f"{server.url}/small.gguf") == small_gguf
     assert server.gets("/small.gguf") == [None, "bytes=10000-", "bytes=15000-"]
+
+
+def test_a_line_that_breaks_often_gets_there_too(
+    server: FileServer, fetch: Fetch, small_gguf: bytes
+) -> None:
+    server.files["/small.gguf"] = small_gguf
+    server.cuts = [10_000] * 12
+    assert fetch(small_gguf, f"{server.url}/small.gguf") == small_gguf
 
 
 def test_a_server_without_ranges_sends_all_again(
@@ -207,6 +216,17 @@ def test_a_leftover_longer_than_the_file_is_dropped(
     assert fetch(small_gguf, source) == small_gguf
 
 
+def test_a_record_of_more_than_is_there_costs_only_time(
+    server: FileServer, fetch: Fetch, small_gguf: bytes
+) -> None:
+    publish_parts(server, small_gguf, 3)
+    source, sha256 = PARTS.replace("N", "3"), hashlib.sha256(small_gguf).hexdigest()
+    record = {"source": source, "sha256": sha256, "pieces": 2, "size": 300_000}
+    fetch.unfinished.joined.write_text(json.dumps(record))
+    fetch.unfinished.part.write_bytes(small_gguf[:200_000])
+    assert fetch(small_gguf, source) == small_gguf
+
+
 def interrupt_after(fetch: Fetch, reports: int) -> None:
     """Stop the download as Ctrl-C would, at its nth report of progress."""
 
@@ -254,8 +274,18 @@ def test_the_token_goes_to_the_hub_alone(
     publish_on_hub(server, small_gguf)
     server.redirects[HF_PATH] = server.url.replace("127.0.0.1", "localhost") + "/cdn/blob"
     fetch(small_gguf, HF)
-    sent = {path: headers.get("Authorization") for _, path, headers in server.requests}
-    assert sent == {HF_PATH: "Bearer hf_secret", "/cdn/blob": None}
+    assert sent_tokens(server) == {HF_PATH: {"Bearer hf_secret"}, "/cdn/blob": {None}}
+    fetch.destination.unlink()
+    server.headers.clear()
+    fetch(small_gguf, HF)
+    assert sent_tokens(server) == {HF_PATH: {"Bearer hf_secret"}, "/cdn/blob": {None}}
+
+
+def sent_tokens(server: FileServer) -> dict[str, set[str | None]]:
+    tokens: dict[str, set[str | None]] = {}
+    for _, path, headers in server.requests:
+        tokens.setdefault(path, set()).add(headers.get("Authorization"))
+    return tokens
 
 
 def test_a_gated_model_is_explained(server: FileServer, fetch: Fetch, small_gguf: bytes) -> None:
