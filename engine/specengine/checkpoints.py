@@ -41,15 +41,11 @@ class Checkpoints:
         return len(self._kept)
 
     def add(self, length: int, state: State) -> None:
-        """Keep the state after `length` tokens; states of longer texts are of another text now."""
-        self.cut(length - 1)
+        """Keep the state after `length` tokens. Those of longer texts are of a text that was left."""
+        while self._kept and self._kept[-1].length >= length:
+            self._kept.pop()
         self._kept.append(Checkpoint(length, state))
         self._thin()
-
-    def cut(self, length: int) -> None:
-        """Forget what belongs to more than `length` tokens: the text goes on differently there."""
-        while self._kept and self._kept[-1].length > length:
-            self._kept.pop()
 
     def before(self, length: int) -> Checkpoint | None:
         """The newest state after at most `length` tokens."""

@@ -49,22 +49,19 @@ class RecurrentKVCache(LlamaKVCache):
         held = self.length()
         if held <= length:
             return held
+        # llama.cpp itself refuses a second use of the snapshots before the next pass.
         if held - length <= self._within_snapshots and self._remove(length):
-            self._within_snapshots = 0  # single use: none is left until the next pass
-            self._checkpoints.cut(length)
             return length
         return self._return_to(length)
 
     def clear(self) -> None:
         super().clear()
         self._checkpoints.clear()
-        self._within_snapshots = 0
 
     def _return_to(self, length: int) -> int:
         self._within_snapshots = 0
         checkpoint = self._checkpoints.before(length)
         if checkpoint is not None and self._restore(checkpoint):
-            self._checkpoints.cut(checkpoint.length)
             return checkpoint.length
         self.clear()
         return 0
@@ -82,6 +79,7 @@ class RecurrentKVCache(LlamaKVCache):
         read = self._llama.llama_state_seq_set_data_ext(
             self.handle, _pointer(state), state.nbytes, SEQUENCE, self._flags
         )
+        # A memory that is not wholly back there, of whatever kind, has to be evaluated anew.
         return read == state.nbytes and self.length() == length and self._remove(length)
 
 
