@@ -41,7 +41,7 @@ class Checkpoints:
         return len(self._kept)
 
     def add(self, length: int, state: State) -> None:
-        """Keep the state after `length` tokens. Those of longer texts are of a text that was left."""
+        """Keep the state after `length` tokens. Those of longer texts are of another text now."""
         while self._kept and self._kept[-1].length >= length:
             self._kept.pop()
         self._kept.append(Checkpoint(length, state))
