@@ -59,13 +59,21 @@ class Runtime:
     """One loaded pair at a time, and one answer at a time."""
 
     def __init__(
-        self, registry: Registry, *, n_threads: int | None = None, offline: bool = False
+        self,
+        registry: Registry,
+        *,
+        n_threads: int | None = None,
+        offline: bool = False,
+        earlier: Callable[[str], Sequence[Sequence[int]]] | None = None,
     ) -> None:
-        """`offline`: connect to nothing, whatever the environment says."""
+        """`offline`: connect to nothing, whatever the environment says. `earlier`: token ids of
+        earlier answers of the target with that name, to draft from; called in the engine thread.
+        """
         self.profile: Profile | None = None
         self._registry = registry
         self._n_threads = n_threads
         self._offline = offline
+        self._earlier = earlier
         self._costs = CostStore(locations.cache_dir() / "pass-costs.json", n_threads)
         self._cancel_loading = threading.Event()
         self._thread = EngineThread()
@@ -190,6 +198,8 @@ class Runtime:
             emit(Progress("load", 0, 0, "measuring this machine"))
             if pair.calibrate():
                 self._costs.save(self._files, pair.costs)
+        if options.drafting and self._earlier is not None and self.profile is not None:
+            pair.remember(self._earlier(self.profile.target))
         for event in pair.answer(
             prompt,
             options.sampling,

@@ -49,6 +49,9 @@ class Settings(BaseSettings):
     ctx: Annotated[int, Field(ge=64)] | None = None
     """Context length in tokens. Unset: the profile's."""
 
+    earlier_answers: bool = True
+    """Draft from the answers in earlier chats, too: it changes no text, only how soon it comes."""
+
     offline: bool = False
     """No connection to anywhere: only models that are on this computer."""
 

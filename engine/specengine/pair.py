@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -206,6 +206,14 @@ class Pair:
             stop=stop,
             abort=self.abort,
         )
+
+    def remember(self, texts: Iterable[Sequence[int]]) -> None:
+        """Token ids of texts that the target wrote before, oldest first: lookup drafts from them.
+
+        Ids that the target does not have are those of another model: such a text is left out.
+        """
+        size = self.vocab.size
+        self._lookup.remember([text for text in texts if max(text, default=size) < size])
 
     @property
     def costs(self) -> dict[str, PassCosts]:

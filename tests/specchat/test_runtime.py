@@ -111,3 +111,20 @@ async def test_case_14_old_turns_leave_a_full_context_and_that_is_said(runtime: 
     assert isinstance(finished, Finished)
     assert finished.reason in ("length", "stop")
     assert "longer than the context" in finished.notices[0]
+
+
+async def test_earlier_answers_are_drafted_from_and_change_nothing(runtime: Runtime) -> None:
+    plain = (await collect(runtime, QUESTION, GREEDY))[-1]
+    assert isinstance(plain, Finished)
+    asked: list[str] = []
+
+    def earlier(model: str) -> list[tuple[int, ...]]:
+        asked.append(model)
+        return [plain.tokens, (10**6, 1)]  # the second is another model's
+
+    runtime._earlier = earlier
+    again = (await collect(runtime, QUESTION, GREEDY))[-1]
+    assert isinstance(again, Finished)
+    assert asked == ["smollm2-135m"]
+    assert again.tokens == plain.tokens
+    assert again.stats.target_passes < plain.stats.target_passes

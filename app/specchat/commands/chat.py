@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from specchat import locations
+from specchat.earlier_answers import EarlierAnswers
 from specchat.last_profile import last_profile, remember_profile
 from specchat.log import log_to_file
 from specchat.models.registry import Model, Profile, Registry, load_registry
@@ -23,10 +24,19 @@ def run_chat(profile: str | None) -> None:
     log_to_file()
     settings = load_settings()
     registry = load_registry(locations.registry_file())
+
+    def open_store() -> ChatStore:
+        return ChatStore(locations.database_file())
+
     services = Services(
-        runtime=Runtime(registry, n_threads=settings.threads, offline=settings.offline),
+        runtime=Runtime(
+            registry,
+            n_threads=settings.threads,
+            offline=settings.offline,
+            earlier=EarlierAnswers(open_store) if settings.earlier_answers else None,
+        ),
         registry=registry,
-        open_store=lambda: ChatStore(locations.database_file()),
+        open_store=open_store,
         options=partial(_options, settings),
         profile=_chosen(registry, settings, profile),
         remember=remember_profile,

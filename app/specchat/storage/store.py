@@ -35,6 +35,11 @@ _BRANCH = """
     SELECT messages.* FROM branch JOIN messages USING (id) ORDER BY depth DESC
 """
 
+_ANSWERS = """
+    SELECT tokens FROM messages
+    WHERE role = 'assistant' AND model = ? AND tokens != x'' ORDER BY id DESC
+"""
+
 # || makes text of two blobs without looking at their bytes; the cast undoes that.
 _APPEND = "UPDATE messages SET text = text || ?, tokens = CAST(tokens || ? AS BLOB) WHERE id = ?"
 
@@ -108,6 +113,20 @@ class ChatStore:
             _chat_row(db, chat_id)
             rows = db.execute("SELECT * FROM messages WHERE chat_id = ? ORDER BY id", (chat_id,))
             return [_message(row) for row in rows]
+
+    def answers(self, model: str, max_tokens: int) -> list[tuple[int, ...]]:
+        """Token ids of the newest answers of `model` in all chats and branches, oldest first;
+        as many as have at most `max_tokens` together.
+        """
+        found: list[tuple[int, ...]] = []
+        with self._database.reading() as db:
+            for (blob,) in db.execute(_ANSWERS, (model,)):
+                tokens = _unpack(blob)
+                max_tokens -= len(tokens)
+                if max_tokens < 0:
+                    break
+                found.append(tokens)
+        return found[::-1]
 
     def add_message(
         self,

@@ -158,6 +158,24 @@ def test_a_deleted_chat_is_gone_from_everywhere(store: ChatStore) -> None:
             call()
 
 
+def test_the_newest_answers_of_a_model_are_found_in_all_chats(store: ChatStore) -> None:
+    chats = [store.create_chat("tiny") for _ in range(2)]
+
+    def answer(chat: int, model: str, tokens: list[int]) -> None:
+        message = store.add_message(chats[chat].id, "assistant", "", model=model)
+        store.finish_message(message.id, text="x", tokens=tokens, status="done", stats=None)
+
+    answer(0, "small", [1, 2, 3])
+    answer(1, "small", [4, 5])
+    answer(1, "other", [6])
+    answer(0, "small", [])
+    answer(0, "small", [7])
+    assert store.answers("small", max_tokens=6) == [(1, 2, 3), (4, 5), (7,)]
+    assert store.answers("small", max_tokens=5) == [(4, 5), (7,)]
+    store.delete_chat(chats[1].id)
+    assert store.answers("small", max_tokens=6) == [(1, 2, 3), (7,)]
+
+
 def test_the_id_of_a_deleted_message_is_not_given_out_again(store: ChatStore) -> None:
     chat = store.create_chat("tiny")
     deleted = store.add_message(chat.id, "assistant", "", status="streaming")

@@ -1,0 +1,27 @@
+from pathlib import Path
+
+import pytest
+
+from specchat.earlier_answers import EarlierAnswers
+from specchat.errors import SpecchatError
+from specchat.storage import ChatStore
+
+
+def test_answers_are_read_anew_each_time_so_deleted_chats_are_gone(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    chat = store.create_chat("tiny")
+    message = store.add_message(chat.id, "assistant", "", model="small")
+    store.finish_message(message.id, text="x", tokens=[1, 2], status="done", stats=None)
+    earlier = EarlierAnswers(lambda: ChatStore(tmp_path / "chats.db"))
+    assert earlier("small") == [(1, 2)]
+    store.delete_chat(chat.id)
+    assert earlier("small") == []
+    store.close()
+
+
+def test_chats_that_cannot_be_read_cost_drafts_only(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> ChatStore:
+        raise SpecchatError("the disk is full")
+
+    assert EarlierAnswers(fail)("small") == []
+    assert "no drafts from earlier answers: the disk is full" in caplog.text
