@@ -5,18 +5,15 @@ Models with a recurrent state have a cache of their own, in `recurrent_cache`.
 
 from __future__ import annotations
 
-import ctypes
 import time
 from types import TracebackType
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from specengine.cancel import AbortFlag
 from specengine.context import Logits
 from specengine.errors import BackendError, CancelledError, ModelFileError
 from specengine.llama import library
+from specengine.llama.batch import Batch, read_logits
 from specengine.llama.model import LlamaModel
 from specengine.sequence import Tokens
 
@@ -72,10 +69,11 @@ class LlamaKVCache:
                 f"{library.last_error()}; a smaller --ctx needs less memory"
             )
         self._memory = llama.llama_get_memory(self.handle)
-        self._batch = _Batch(llama, n_batch)
+        self._batch = Batch(n_batch)
 
     def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
-        self._batch.fill(tokens, pos, rows)
+        self._batch.clear()
+        self._batch.add(tokens, pos, rows, SEQUENCE)
         started = time.perf_counter()
         status = self._llama.llama_decode(self.handle, self._batch.struct)
         self._llama.llama_synchronize(self.handle)
@@ -88,12 +86,7 @@ class LlamaKVCache:
                 f"llama.cpp could not evaluate {len(tokens)} tokens at position {pos} "
                 f"(code {status}): {library.last_error()}"
             )
-        n_rows = rows.stop - rows.start
-        if n_rows == 0:
-            return np.empty((0, self.n_vocab), dtype=np.float32)
-        data = self._llama.llama_get_logits(self.handle)
-        address = ctypes.cast(data, ctypes.POINTER(ctypes.c_float * (n_rows * self.n_vocab)))
-        return np.frombuffer(address.contents, dtype=np.float32).reshape(n_rows, self.n_vocab)
+        return read_logits(self.handle, rows.stop - rows.start, self.n_vocab)
 
     def truncate(self, length: int) -> int:
         if self._remove(length):
@@ -127,32 +120,3 @@ class LlamaKVCache:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-class _Batch:
-    """A `llama_batch` whose arrays are filled through numpy views."""
-
-    def __init__(self, llama: Any, capacity: int) -> None:
-        self._llama = llama
-        self.struct = llama.llama_batch_init(capacity, 0, 1)
-        self._token = _view(self.struct.token, capacity, np.int32)
-        self._pos = _view(self.struct.pos, capacity, np.int32)
-        self._logits = _view(self.struct.logits, capacity, np.int8)
-        _view(self.struct.n_seq_id, capacity, np.int32)[:] = 1
-        for i in range(capacity):
-            self.struct.seq_id[i][0] = SEQUENCE
-
-    def fill(self, tokens: Tokens, pos: int, rows: slice) -> None:
-        n = len(tokens)
-        self.struct.n_tokens = n
-        self._token[:n] = tokens
-        self._pos[:n] = np.arange(pos, pos + n)
-        self._logits[:n] = 0
-        self._logits[rows] = 1
-
-    def close(self) -> None:
-        self._llama.llama_batch_free(self.struct)
-
-
-def _view(pointer: Any, n: int, dtype: type[np.generic]) -> NDArray[Any]:
-    return np.ctypeslib.as_array(pointer, shape=(n,)).view(dtype)

@@ -1,0 +1,57 @@
+"""What a pass evaluates: llama.cpp's `llama_batch`, filled through numpy views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specengine.context import Logits
+from specengine.llama import library
+from specengine.sequence import Tokens
+
+
+class Batch:
+    """Up to `capacity` tokens of any sequences, each of which belongs to one sequence."""
+
+    def __init__(self, capacity: int) -> None:
+        self._llama = library.load()
+        self.struct = self._llama.llama_batch_init(capacity, 0, 1)
+        self._token = _view(self.struct.token, capacity, np.int32)
+        self._pos = _view(self.struct.pos, capacity, np.int32)
+        self._logits = _view(self.struct.logits, capacity, np.int8)
+        _view(self.struct.n_seq_id, capacity, np.int32)[:] = 1
+        # The sequence of each token: llama.cpp keeps a pointer to a list of them.
+        self._sequence = [self.struct.seq_id[i] for i in range(capacity)]
+
+    def clear(self) -> None:
+        self.struct.n_tokens = 0
+
+    def add(self, tokens: Tokens, pos: int, rows: slice, sequence: int = 0) -> None:
+        """Append `tokens` of `sequence`, which stand at `pos`…; `tokens[rows]` ask for logits."""
+        start = self.struct.n_tokens
+        end = start + len(tokens)
+        self._token[start:end] = tokens
+        self._pos[start:end] = np.arange(pos, pos + len(tokens))
+        self._logits[start:end] = 0
+        self._logits[start + rows.start : start + rows.stop] = 1
+        for pointer in self._sequence[start:end]:
+            pointer[0] = sequence
+        self.struct.n_tokens = end
+
+    def close(self) -> None:
+        self._llama.llama_batch_free(self.struct)
+
+
+def read_logits(context: Any, n_rows: int, n_vocab: int) -> Logits:
+    """The rows of the last pass, shape (n_rows, n_vocab): a view, valid until the next one."""
+    if n_rows == 0:
+        return np.empty((0, n_vocab), dtype=np.float32)
+    data = library.load().llama_get_logits(context)
+    rows: Logits = np.ctypeslib.as_array(data, shape=(n_rows, n_vocab))
+    return rows
+
+
+def _view(pointer: Any, n: int, dtype: type[np.generic]) -> NDArray[Any]:
+    return np.ctypeslib.as_array(pointer, shape=(n,)).view(dtype)

@@ -1,0 +1,121 @@
+"""One answer that a server is making: its text so far, its hints, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from specengine.context import Logits
+from specengine.draft import Draft
+from specengine.rules.coupled import CoupledRule
+from specengine.sampling import SamplingParams, Transforms
+from specengine.serving.hints import Hints
+from specengine.serving.transcript import Transcript
+from specengine.survival import Survival
+
+EndReason = Literal["stop", "length", "cancelled", "shutdown", "error"]
+
+_KIND = "hints"  # all hints of an answer come from one drafter
+_PRIOR = 0.7  # acceptance of its hints, until some were verified
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What one target pass added: `tokens` at positions `pos`… of the text.
+
+    `drafted` hints were in the pass and the first `accepted` of them stood. `margins` has, for each
+    token, how far the largest logit of its row lies above the second.
+    """
+
+    pos: int
+    tokens: tuple[int, ...]
+    margins: tuple[float, ...]
+    accepted: int
+    drafted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Nothing follows. `end_token` is the end-of-generation token that was drawn, if one was."""
+
+    reason: EndReason
+    end_token: int | None = None
+    error: str | None = None
+
+
+Event = Committed | Ended
+
+
+class Generation:
+    """Belongs to the engine thread once it was submitted."""
+
+    def __init__(
+        self,
+        session: Hashable,
+        prompt: Transcript,
+        sampling: SamplingParams,
+        on_event: Callable[[Event], None],
+        *,
+        max_tokens: int,
+        patience_s: float = 0.0,
+    ) -> None:
+        """`sampling` has a seed. `session`: whoever's cache this is.
+
+        `patience_s`: how long to wait for a hint before a pass without one. `on_event` is called in
+        the engine thread: Committed*, then exactly one Ended.
+        """
+        self.session = session
+        self.transcript = prompt
+        self.on_event = on_event
+        self.patience_s = patience_s
+        self.hints = Hints()
+        self.committed_at = 0.0
+        """When the last pass ended; patience counts from here."""
+        self._remaining = max_tokens
+        self._rule = CoupledRule(sampling)
+        self._transforms = Transforms(sampling)
+        self._survival = Survival()
+
+    def next_hints(self, longest: int) -> list[int]:
+        """Hints that continue the text, no more than can be committed."""
+        return self.hints.after(self.transcript.hash, min(longest, self._remaining - 1))
+
+    def chances(self, n_hints: int) -> list[float]:
+        """For i = 1 … n_hints, the chance that the first i hints all stand."""
+        return self._survival.cumulative(_KIND, n_hints, _PRIOR)
+
+    def verify(
+        self, hints: list[int], rows: Logits, eog: frozenset[int]
+    ) -> tuple[Committed, Ended | None]:
+        """Commit what the target says: `rows[i]` are its logits after the text and `hints[:i]`.
+
+        Raises SamplingError where nothing can be drawn.
+        """
+        n = len(self.transcript)
+        tokens = np.concatenate((self.transcript.tokens, np.array(hints, dtype=np.int32)))
+        verdict = self._rule.verify(
+            Draft(hints, [None] * len(hints)),
+            lambda i: self._transforms.distribution(rows[i], tokens[: n + i]),
+            position=n,
+        )
+        if hints:
+            self._survival.observe(_KIND, len(hints), verdict.accepted)
+        drawn = [*hints[: verdict.accepted], verdict.token]
+        end = next((i for i, token in enumerate(drawn) if token in eog), None)
+        kept = drawn[: min(self._remaining, len(drawn) if end is None else end)]
+        self._remaining -= len(kept)
+        self.transcript.extend(kept)
+        margins = tuple(_margin(row) for row in rows[: len(kept)])
+        committed = Committed(n, tuple(kept), margins, verdict.accepted, len(hints))
+        if self._remaining > 0 and end is not None:
+            return committed, Ended("stop", drawn[end])
+        return committed, Ended("length") if self._remaining <= 0 else None
+
+
+def _margin(row: Logits) -> float:
+    best = int(row.argmax())
+    others = np.delete(row, best)
+    return float(row[best] - others.max())

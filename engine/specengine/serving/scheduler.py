@@ -1,0 +1,271 @@
+"""Batches all answers under way: each pass takes every session that has work.
+
+Prompts are evaluated in chunks between, so that no stream stalls; how many hints enter a pass is
+decided here, where it is known what a pass costs. Nothing of this changes any text.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from specengine.costs import PassCosts
+from specengine.errors import CancelledError, SpecEngineError
+from specengine.sequence import Tokens
+from specengine.serving.allocation import MIN_WIDTH, allocate
+from specengine.serving.batch_cache import BatchCache
+from specengine.serving.generation import Ended, EndReason, Generation
+from specengine.serving.places import Place, Places
+
+logger = logging.getLogger(__name__)
+
+_PROMPT_CHUNK = 64  # prompt tokens in a pass that others wait for
+
+
+@dataclass(slots=True)
+class _Running:
+    """A generation at its place in the cache."""
+
+    generation: Generation
+    place: Place
+    missing: int
+    """Tokens of its text that the cache lacks; 1 once the prompt is evaluated."""
+
+    def text(self) -> Tokens:
+        return self.generation.transcript.tokens
+
+
+@dataclass(slots=True)
+class _Share:
+    """What one generation has in a pass; `hints` is None while its prompt is not evaluated."""
+
+    running: _Running
+    tokens: Tokens
+    hints: list[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a server is doing: sessions at work, waiting for a place, and holding one."""
+
+    running: int
+    waiting: int
+    places_held: int
+
+
+class Scheduler:
+    """`submit`, `hint`, `cancel`, `release`, `stop` come from any thread, all else from one."""
+
+    def __init__(
+        self,
+        cache: BatchCache,
+        eog: frozenset[int],
+        *,
+        max_draft: int = 16,
+        costs: PassCosts | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`max_draft`: hints of one session in a pass, at most. Every sequence of `cache` may ask
+        for `MIN_WIDTH` rows in one pass.
+        """
+        self._cache = cache
+        self._eog = eog
+        self._max_draft = max_draft
+        self._clock = clock
+        self.costs = costs or PassCosts()
+        self.passes = 0
+        self._places = Places(cache)
+        self._waiting: list[Generation] = []
+        self._running: list[_Running] = []
+        self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._work = threading.Event()
+        self._stopping = False
+
+    # From any thread ---------------------------------------------------------------------------
+
+    def submit(self, generation: Generation) -> None:
+        """Begin as soon as there is a place; one generation of a session at a time."""
+        self._order(lambda: self._waiting.append(generation))
+
+    def hint(self, generation: Generation, prefix_hash: bytes, tokens: list[int]) -> None:
+        """`tokens` may follow the text with `prefix_hash`."""
+        self._order(lambda: generation.hints.add(prefix_hash, tokens))
+
+    def cancel(self, generation: Generation) -> None:
+        """End it after the present pass; nothing happens where it has ended."""
+        self._order(lambda: self._end(generation, Ended("cancelled")))
+
+    def release(self, session: Hashable) -> None:
+        """Forget what the cache has of `session`, whose generations must have been cancelled."""
+        self._order(lambda: self._places.release(session))
+
+    def stop(self) -> None:
+        """End everything and let `run` return."""
+        self._order(self._stop)
+
+    @property
+    def load(self) -> Load:
+        return Load(len(self._running), len(self._waiting), self._places.held)
+
+    # In the engine thread ----------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Work until `stop`."""
+        while not self._stopping:
+            try:
+                wait = self.step()
+            except Exception as error:
+                logger.exception("the scheduler failed")
+                self._end_all(Ended("error", error=f"internal error ({type(error).__name__})"))
+                continue
+            if wait != 0:
+                self._work.wait(wait)
+            self._work.clear()
+
+    def step(self) -> float | None:
+        """At most one pass. Seconds until there may be work again; None: not before an order."""
+        self._take_orders()
+        self._admit()
+        ready, wait = self._ready()
+        if ready:
+            self._evaluate(self._plan(ready))
+            return 0.0
+        return wait
+
+    def _order(self, order: Callable[[], None]) -> None:
+        self._orders.put(order)
+        self._work.set()
+
+    def _take_orders(self) -> None:
+        while not self._orders.empty():
+            self._orders.get()()
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._end_all(Ended("shutdown"))
+
+    def _admit(self) -> None:
+        """Give a place to whoever waits, first come, first served."""
+        for generation in list(self._waiting):
+            place = self._places.take(generation.session)
+            if place is None or place.busy:
+                continue
+            self._waiting.remove(generation)
+            place.busy = True
+            missing = place.follow(generation.transcript.tokens)
+            self._running.append(_Running(generation, place, missing))
+
+    def _ready(self) -> tuple[list[_Running], float | None]:
+        """Who has work now; if nobody, seconds until the first has lost its patience."""
+        now = self._clock()
+        ready: list[_Running] = []
+        wait: float | None = None
+        for running in self._running:
+            generation = running.generation
+            left = generation.committed_at + generation.patience_s - now
+            if running.missing > 1 or left <= 0 or generation.next_hints(1):
+                ready.append(running)
+            else:
+                wait = left if wait is None else min(wait, left)
+        return ready, wait
+
+    def _plan(self, ready: list[_Running]) -> list[_Share]:
+        reading = [running for running in ready if running.missing > 1]
+        writing = [running for running in ready if running.missing <= 1]
+        shares = self._prompt_shares(reading, len(writing))
+        hints = [running.generation.next_hints(self._max_draft) for running in writing]
+        chances = [r.generation.chances(len(h)) for r, h in zip(writing, hints, strict=True)]
+        counts = allocate(
+            chances,
+            self.costs,
+            max_rows=self._cache.max_rows - len(shares),
+            others=sum(len(share.tokens) for share in shares),
+        )
+        for running, own, n in zip(writing, hints, counts, strict=True):
+            tokens = np.array([running.text()[-1], *own[:n]], dtype=np.int32)
+            shares.append(_Share(running, tokens, own[:n]))
+        return shares
+
+    def _prompt_shares(self, reading: list[_Running], n_writing: int) -> list[_Share]:
+        """The next chunk of prompts, the oldest first."""
+        budget = self._cache.n_batch - self._cache.max_rows * MIN_WIDTH
+        if n_writing:
+            budget = min(budget, _PROMPT_CHUNK)
+        shares = []
+        for running in reading:
+            n = min(running.missing, budget)
+            if n < MIN_WIDTH:
+                break
+            budget -= n
+            start = len(running.text()) - running.missing
+            hints: list[int] | None = [] if n == running.missing else None
+            shares.append(_Share(running, running.text()[start : start + n], hints))
+        return shares
+
+    def _evaluate(self, shares: list[_Share]) -> None:
+        parts = [
+            share.running.place.part(
+                share.tokens, 0 if share.hints is None else len(share.hints) + 1
+            )
+            for share in shares
+        ]
+        before = self._cache.decode_s
+        try:
+            rows = self._cache.decode(parts)
+        except SpecEngineError as error:
+            self._fail(shares, error)
+            return
+        self.passes += 1
+        if all(part.rows.stop > part.rows.start for part in parts):
+            width = sum(len(part.tokens) for part in parts)
+            self.costs.observe(width, self._cache.decode_s - before)
+        for share, own_rows in zip(shares, rows, strict=True):
+            running = share.running
+            running.place.evaluated(share.tokens)
+            running.missing -= len(share.tokens) - len(share.hints or ())
+            if share.hints is not None:
+                self._commit(running, share.hints, own_rows)
+
+    def _commit(self, running: _Running, hints: list[int], rows: np.ndarray) -> None:
+        generation = running.generation
+        try:
+            committed, ended = generation.verify(hints, rows, self._eog)
+        except SpecEngineError as error:
+            self._end(generation, Ended("error", error=str(error)))
+            return
+        generation.committed_at = running.place.used_at = self._clock()
+        generation.on_event(committed)
+        if ended is not None:
+            self._end(generation, ended)
+        else:
+            running.missing = running.place.follow(running.text())
+
+    def _fail(self, shares: list[_Share], error: SpecEngineError) -> None:
+        """After a pass that did not finish: its sequences hold nobody knows what."""
+        logger.warning("a pass over %d sessions failed: %s", len(shares), error)
+        reason: EndReason = "cancelled" if isinstance(error, CancelledError) else "error"
+        for share in shares:
+            share.running.place.clear()
+            self._end(share.running.generation, Ended(reason, error=str(error)))
+
+    def _end_all(self, ended: Ended) -> None:
+        for generation in [*self._waiting, *(r.generation for r in self._running)]:
+            self._end(generation, ended)
+
+    def _end(self, generation: Generation, ended: Ended) -> None:
+        if generation in self._waiting:
+            self._waiting.remove(generation)
+            generation.on_event(ended)
+            return
+        for running in self._running:
+            if running.generation is generation:
+                self._running.remove(running)
+                running.place.busy = False
+                generation.on_event(ended)
+                return
