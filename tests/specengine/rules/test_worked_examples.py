@@ -110,11 +110,12 @@ def test_block_asks_for_no_p_after_a_token_that_the_target_excludes() -> None:
 
 @RATIO_RULES
 def test_a_residual_without_mass_falls_back_to_p(verify: Verify) -> None:
-    # p and q are equal but for rounding, and the draw falls between them.
-    almost_one = float(np.nextafter(1.0, 0.0))
-    p = Distribution(np.array([3], dtype=np.int32), np.array([almost_one]))
-    draft = Draft([3], [Distribution.point(3)])
-    assert verify(draft, lambda i: p, lambda: almost_one) == Verdict(0, 3)
+    # p and q are equal but for rounding, and the first draw falls between them.
+    ids = np.array([3, 9], dtype=np.int32)
+    q = Distribution(ids, np.array([0.25, 0.75]))
+    p = Distribution(ids, np.array([0.25, np.nextafter(0.75, 0)]))
+    draws = iter([1 - 2**-53, 0.1])
+    assert verify(Draft([9], [q]), lambda i: p, draws.__next__) == Verdict(0, 3)
 
 
 PARIS, STOP, IT, IS, END = range(5)
