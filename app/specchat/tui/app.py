@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -14,6 +15,8 @@ from specchat.tui.printable import printable
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.services import Services
 from specchat.tui.theme import DARK, THEMES
+
+logger = logging.getLogger(__name__)
 
 
 class SpecchatApp(App[None]):
@@ -77,6 +80,15 @@ class SpecchatApp(App[None]):
     async def action_quit(self) -> None:
         """Stops what runs, saves what came, and leaves."""
         self.run_worker(self._quit(), group="quit", exclusive=True)
+
+    def _fatal_error(self) -> None:
+        """Leaves with one line. A traceback would show the person's words; it goes to the log."""
+        error = self._exception
+        logger.critical("the screen failed", exc_info=error)
+        self.panic(
+            f"specchat: internal error ({type(error).__name__}); what was said is saved, and "
+            "`specchat locate` tells where the log is"
+        )
 
     async def _quit(self) -> None:
         chat = self.screen_stack[0]

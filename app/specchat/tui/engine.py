@@ -7,12 +7,11 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
-from specengine.chat_template import Turn
-
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile
 from specchat.runtime import AnswerOptions, Event
 from specchat.tui.services import Runtime
+from specengine.chat_template import Turn
 from specengine.errors import SpecEngineError
 from specengine.events import Finished, Progress
 from specengine.statistics import Statistics

@@ -8,6 +8,7 @@ import pytest
 from textual.events import Key, Paste
 from textual.widgets import TextArea
 
+from specchat.tui.widgets.message import MessageView
 from specengine.chat_template import Turn
 from support.chat_app import StartChat
 from support.fake_runtime import FakeRuntime, Script
@@ -289,3 +290,57 @@ async def test_the_last_answer_is_copied_and_saved(
 
         await chat.until(lambda: bool(list(Path().glob("answer-*.md"))))
         assert next(Path().glob("answer-*.md")).read_text() == "*Paris*\n"
+
+
+async def test_what_stands_in_the_prompt_survives_a_change_of_chat(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        await chat.say("question")
+        chat.prompt.text = "not sent yet"
+        await chat.pilot.press("ctrl+n")
+        await chat.until(lambda: chat.messages == [])
+        assert chat.prompt.text == "not sent yet"
+
+
+async def test_a_click_on_a_message_leaves_the_prompt_ready_to_type(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        await chat.say("question")
+        await chat.pilot.click(MessageView)
+        await chat.pilot.press("tab", "a")
+        assert chat.prompt.text == "a"
+
+
+async def test_a_new_chat_does_not_stop_the_loading(start_chat: StartChat) -> None:
+    runtime = FakeRuntime(load_gate=asyncio.Event())
+    async with start_chat(runtime=runtime) as chat:
+        await chat.pilot.press("ctrl+n")
+        await chat.settle()
+        assert runtime.load_gate is not None
+        runtime.load_gate.set()
+        await chat.until(lambda: chat.status.startswith("● tiny"))
+
+
+async def test_loading_can_be_stopped(start_chat: StartChat) -> None:
+    runtime = FakeRuntime(load_gate=asyncio.Event())
+    async with start_chat(runtime=runtime) as chat:
+        await chat.pilot.press("escape")
+        await chat.until(lambda: chat.status.startswith("○ no model"))
+
+
+async def test_a_message_that_waits_is_answered_by_the_newly_chosen_model(
+    start_chat: StartChat,
+) -> None:
+    async with start_chat(Script(["half", " more"], held=True), Script(["two"])) as chat:
+        await chat.say("first")
+        await chat.say("second")
+        await chat.pilot.press("ctrl+t", "down", "enter")
+        await chat.until(lambda: len(chat.messages) == 4)
+        await chat.settle()
+        assert chat.messages[2:] == ["second", "two"]
+        assert chat.runtime.loaded == ["tiny", "laptop"]
+        # Only `tiny` comes with a system message, and half an answer is not the new model's.
+        assert chat.runtime.asked[1] == [
+            Turn("user", "first"),
+            Turn("assistant", "half"),
+            Turn("user", "second"),
+        ]
+        assert chat.runtime.most_running == 1

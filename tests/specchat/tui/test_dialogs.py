@@ -184,6 +184,18 @@ async def test_deleting_the_open_chat_opens_a_new_one(start_chat: StartChat) -> 
         assert chat.store.chats() == []
 
 
+async def test_the_open_chat_can_be_deleted_while_it_is_answered(start_chat: StartChat) -> None:
+    async with start_chat(Script(["half", " more"], held=True)) as chat:
+        await chat.say("question")
+        await chat.until(lambda: ("assistant", "half", "streaming") in chat.stored)
+        await chat.pilot.press("ctrl+o")
+        await chat.until(lambda: len(choices(chat)) == 1)
+        await chat.pilot.press("delete", "delete")
+        await chat.until(lambda: chat.messages == [])
+        assert chat.store.chats() == []
+        assert chat.notes == []
+
+
 async def test_the_palette_reaches_everything(start_chat: StartChat) -> None:
     async with start_chat() as chat:
         names = [command.title for command in chat.app.get_system_commands(chat.screen)]

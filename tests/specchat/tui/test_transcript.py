@@ -8,6 +8,7 @@ from textual.geometry import Offset
 from textual.selection import SELECT_ALL, Selection
 
 from specchat.storage import ChatStore
+from specchat.tui.conversation import Entry
 from specchat.tui.widgets.message import MessageView
 from specchat.tui.widgets.transcript import PAGE, Transcript
 from support.chat_app import Chat, StartChat
@@ -119,3 +120,17 @@ async def test_selected_text_is_what_is_copied(start_chat: StartChat) -> None:
         chat.screen.selections = {view: SELECT_ALL}
         await chat.pilot.press("ctrl+c")
         assert chat.app.clipboard == "Title\n\nbold text"
+
+
+async def test_in_a_long_sitting_old_messages_stop_being_widgets(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        view = transcript(chat)
+        for number in range(3 * PAGE + 2):
+            view.add(Entry("user", f"message {number}"))
+            await chat.pilot.pause()
+        await chat.settle()
+        assert len(chat.messages) == 2 * PAGE + 2
+        assert chat.messages[0] == f"message {PAGE}"
+        await chat.pilot.press("ctrl+home")
+        await chat.until(lambda: len(chat.messages) == 3 * PAGE + 2)
+        assert chat.messages[0] == "message 0"

@@ -12,6 +12,9 @@ import pytest
 from specchat.errors import SpecchatError
 from specchat.models.registry import Registry
 from specchat.storage import ChatStore
+from specchat.tui.app import SpecchatApp
+from specchat.tui.screens.chat import ChatScreen
+from specchat.tui.services import Services
 from specengine.errors import ModelFileError
 from support.chat_app import StartChat
 from support.fake_runtime import FakeRuntime, Script
@@ -104,7 +107,7 @@ async def test_without_a_store_the_chat_works_and_says_so(start_chat: StartChat)
 async def test_a_full_disk_is_told_once_and_everything_is_saved_when_it_has_room_again(
     start_chat: StartChat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("specchat.tui.screens.chat._RETRY_SAVING_S", 0.01)
+    monkeypatch.setattr("specchat.tui.saver._RETRY_S", 0.01)
     store = FullDisk(tmp_path / "chats.db")
     async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
         await chat.say("Hi")
@@ -160,3 +163,21 @@ async def test_pasted_escape_sequences_are_visible_in_the_prompt(start_chat: Sta
         chat.app.post_message(Paste("a\x1b[31mb\r\nc"))
         await chat.settle()
         assert chat.prompt.text == "a␛[31mb\nc"
+
+
+async def test_an_error_of_our_own_is_one_line_without_what_was_said(
+    services: Services, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(self: ChatScreen) -> None:
+        words = ["a secret"]
+        raise IndexError(words[7])
+
+    monkeypatch.setattr(ChatScreen, "action_new_chat", broken)
+    app = SpecchatApp(services)
+    with pytest.raises(IndexError):
+        async with app.run_test() as pilot:
+            await pilot.press("ctrl+n")
+    told = capsys.readouterr().err
+    assert told.startswith("specchat: internal error (IndexError)")
+    assert "a secret" not in told
+    assert app.return_code == 1

@@ -22,7 +22,7 @@ from specchat.tui.conversation import Conversation, Entry
 from specchat.tui.engine import Engine
 from specchat.tui.export import save_text
 from specchat.tui.printable import one_line
-from specchat.tui.recorder import Recorder
+from specchat.tui.saver import Saver
 from specchat.tui.screens.chats import ChatsDialog
 from specchat.tui.screens.first_run import DEMONSTRATION, FirstRunDialog
 from specchat.tui.screens.profiles import ProfilesDialog
@@ -32,12 +32,10 @@ from specchat.tui.widgets.message import MessageView
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.queue import Queue
 from specchat.tui.widgets.status_line import StatusLine, progress_content
-from specchat.tui.widgets.transcript import Destination, Transcript
+from specchat.tui.widgets.transcript import Destination, NoteKind, Transcript
 from specengine.events import Chunk, Finished, FinishReason, Progress
 
 _FRAMES_PER_S = 15
-_SAVE_EVERY_S = 0.4
-_RETRY_SAVING_S = 5.0
 _PATIENCE_AT_EXIT_S = 2.0
 _SECOND_PRESS_S = 2.0
 
@@ -74,12 +72,11 @@ class ChatScreen(Screen[None]):
         self._engine = Engine(services.runtime)
         self._conversation = Conversation()
         self._store: ChatStore | None = None
-        self._recorder: Recorder | None = None
-        self._unsaved = asyncio.Event()
-        self._saving_problem = ""
+        self._saver: Saver | None = None
         self._editing: Entry | None = None
-        self._wants_answer = False
+        self._is_loading = False
         self._is_answering = False
+        self._wants_answer = False
         self._interrupted = float("-inf")
 
     def compose(self) -> ComposeResult:
@@ -119,6 +116,7 @@ class ChatScreen(Screen[None]):
     @work(group="load")
     async def _use(self, profile: Profile, remember: bool = False) -> None:
         """Loads `profile`, and answers what was asked meanwhile."""
+        self._is_loading = True
         self._show_activity(Content(f"loading {one_line(profile.name)}"))
         try:
             self._services.options(profile)  # settings that do not fit show now, not at an answer
@@ -126,7 +124,8 @@ class ChatScreen(Screen[None]):
             if remember:
                 await asyncio.to_thread(self._services.remember, profile)
         except (SpecchatError, OSError) as error:
-            self.query_one(Transcript).note(str(error), "error")
+            self._note(str(error), "error")
+        self._is_loading = False
         self._show_rest()
         self._answer_if_wanted()
 
@@ -142,18 +141,19 @@ class ChatScreen(Screen[None]):
     @work(group="ask")
     async def _ask(self, text: str) -> None:
         transcript = self.query_one(Transcript)
-        if self._editing is not None:
-            await transcript.cut(self._conversation.cut(self._editing))
-            self._edit(None)
+        if (edited := self._editing) is not None:
+            self._set_editing(None)
+            await transcript.cut(self._conversation.cut(edited))
         transcript.add(self._conversation.ask(text))
         self._show_title()
-        self._unsaved.set()
+        self._changed()
         self._wants_answer = True
         self._answer_if_wanted()
 
     def _answer_if_wanted(self, instead_of: Sequence[Entry] = ()) -> None:
         profile = self._engine.profile
-        if self._wants_answer and not self._is_answering and profile is not None:
+        is_free = not (self._is_loading or self._is_answering)
+        if self._wants_answer and is_free and profile is not None:
             self._wants_answer = False
             self._is_answering = True
             self._answer(profile, instead_of)
@@ -175,7 +175,7 @@ class ChatScreen(Screen[None]):
                     entry.tokens += event.tokens
                     status.stats = event.stats
                     self._show_activity(Content("writing · Esc stops"))
-                    self._unsaved.set()
+                    self._changed()
                 case Finished():
                     drawing.stop()
                     status.stats = event.stats
@@ -198,11 +198,11 @@ class ChatScreen(Screen[None]):
                 self._conversation.entries.append(old)
                 transcript.add(old)
         for notice in finished.notices:
-            transcript.note(notice)
+            self._note(notice)
         if finished.error:
-            transcript.note(finished.error, "error")
+            self._note(finished.error, "error")
         self._is_answering = False
-        self._unsaved.set()
+        self._changed()
         self._show_rest()
         if (text := self.query_one(Queue).pop()) is not None:
             self._ask(text)
@@ -213,7 +213,8 @@ class ChatScreen(Screen[None]):
             self._show_activity(Content("stopping"))
             self._engine.stop()
         elif self._editing is not None:
-            self._edit(None)
+            self._set_editing(None)
+            self.query_one(Prompt).clear()
         if queued := self.query_one(Queue).take_all():
             prompt = self.query_one(Prompt)
             prompt.fill("\n\n".join([*queued, prompt.message]).rstrip("\n"))
@@ -233,15 +234,16 @@ class ChatScreen(Screen[None]):
 
     @on(Prompt.PreviousRequested)
     def _edit_previous(self) -> None:
-        if not self._is_answering:
-            self._edit(self._conversation.last("user"))
+        """Puts the last question into the prompt, to be asked differently."""
+        question = self._conversation.last("user")
+        if question is not None and not self._is_answering:
+            self._set_editing(question)
+            self.query_one(Prompt).fill(question.text)
 
-    def _edit(self, question: Entry | None) -> None:
-        """Puts a question back into the prompt, to be asked differently; None ends that."""
-        prompt = self.query_one(Prompt)
+    def _set_editing(self, question: Entry | None) -> None:
         self._editing = question
-        prompt.fill(question.text if question else "")
-        prompt.border_title = "editing the last message · Esc leaves it" if question else ""
+        title = "editing the last message · Esc leaves it" if question else ""
+        self.query_one(Prompt).border_title = title
 
     # Chats
 
@@ -252,10 +254,11 @@ class ChatScreen(Screen[None]):
             self._store = await asyncio.to_thread(self._services.open_store)
             last = await asyncio.to_thread(_last_chat, self._store)
         except SpecchatError as error:
-            self.query_one(Transcript).note(f"Chats are not saved: {error}", "error")
+            self._note(f"Chats are not saved: {error}", "error")
             return
-        self._recorder = Recorder(self._store)
-        self._keep_saving()
+        self._saver = Saver(self._store, self._current, self._note)
+        self.run_worker(self._saver.run(), group="save")
+        self._changed()
         if last is not None and not self._conversation.entries:
             await self._show(last)
 
@@ -272,15 +275,15 @@ class ChatScreen(Screen[None]):
 
     def _deleted(self, chat_id: int) -> None:
         if chat_id == self._conversation.chat_id:
-            self._conversation.chat_id = None
-            self._switch(None)
+            self._switch(None, keep=False)
 
     @work(group="switch", exclusive=True)
-    async def _switch(self, chat_id: int | None) -> None:
-        """Another chat, or a new one. This one stays if it cannot be saved."""
-        self.action_stop()
-        await self._answer_ended()
-        if not await self._save():
+    async def _switch(self, chat_id: int | None, keep: bool = True) -> None:
+        """Another chat, or a new one. This one stays if it is to be kept and cannot be saved."""
+        if self._is_answering:
+            self.action_stop()
+            await self._answer_ended()
+        if keep and not await self._save():
             self.notify("This chat could not be saved, so it stays open.", severity="error")
             return
         conversation = Conversation()
@@ -295,37 +298,22 @@ class ChatScreen(Screen[None]):
     async def _show(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._wants_answer = False
-        self._edit(None)
+        self._set_editing(None)
         self.query_one(StatusLine).stats = None
         self._show_title()
         await self.query_one(Transcript).show(conversation.entries)
 
-    @work(group="save")
-    async def _keep_saving(self) -> None:
-        while True:
-            await self._unsaved.wait()
-            self._unsaved.clear()
-            saved = await self._save()
-            await asyncio.sleep(_SAVE_EVERY_S if saved else _RETRY_SAVING_S)
-            if not saved:
-                self._unsaved.set()
+    def _current(self) -> tuple[Conversation, str]:
+        profile = self._engine.profile
+        return self._conversation, profile.name if profile else ""
+
+    def _changed(self) -> None:
+        if self._saver is not None:
+            self._saver.changed()
 
     async def _save(self) -> bool:
-        """Whether the store has all of this chat, or there is none; a new problem is told once."""
-        if self._recorder is None:
-            return True
-        profile = self._engine.profile
-        problem = ""
-        try:
-            await self._recorder.save(self._conversation, profile.name if profile else "")
-        except (SpecchatError, OSError) as error:
-            problem = str(error)
-        if problem and problem != self._saving_problem:
-            self.query_one(Transcript).note(f"Not saved, trying again: {problem}", "error")
-        elif self._saving_problem and not problem:
-            self.query_one(Transcript).note("Everything is saved again.")
-        self._saving_problem = problem
-        return not problem
+        """Whether the store has all of this chat; where there is no store nothing can be kept."""
+        return self._saver is None or await self._saver.save()
 
     # Leaving
 
@@ -397,6 +385,9 @@ class ChatScreen(Screen[None]):
                 self.notify(f"Saved as {path}")
 
     # What is shown
+
+    def _note(self, text: str, kind: NoteKind = "info") -> None:
+        self.query_one(Transcript).note(text, kind)
 
     def _show_title(self) -> None:
         self.query_one(ChatTitle).show(self._conversation)

@@ -18,6 +18,7 @@ from specchat.tui.widgets.welcome import Welcome
 # So many messages are mounted at first, and so many more each time the person reaches the top.
 PAGE = 40
 
+NoteKind = Literal["info", "error"]
 Destination = Literal["page_up", "page_down", "home", "end"]
 
 
@@ -40,11 +41,11 @@ class Note(Static):
     }
     """
 
-    def __init__(self, text: str, kind: Literal["info", "error"] = "info") -> None:
+    def __init__(self, text: str, kind: NoteKind = "info") -> None:
         super().__init__(Content(printable(text)), classes=f"-{kind}")
 
 
-class Transcript(VerticalScroll):
+class Transcript(VerticalScroll, can_focus=False):
     """Stays at its end while an answer grows, until the person scrolls away.
 
     Only the newest messages are widgets; older ones become widgets when the person gets there.
@@ -83,6 +84,7 @@ class Transcript(VerticalScroll):
     def add(self, entry: Entry) -> MessageView:
         """A new message at the end, which comes into sight."""
         self.query_one(Welcome).display = False
+        self._put_oldest_away()
         view = MessageView(entry)
         self.mount(view)
         self.anchor()
@@ -94,7 +96,7 @@ class Transcript(VerticalScroll):
             self.release_anchor()
         getattr(self, f"scroll_{where}")(animate=False)
 
-    def note(self, text: str, kind: Literal["info", "error"] = "info") -> None:
+    def note(self, text: str, kind: NoteKind = "info") -> None:
         self.mount(Note(text, kind))
 
     async def cut(self, entries: Sequence[Entry]) -> None:
@@ -120,6 +122,16 @@ class Transcript(VerticalScroll):
     def _keep_place(self, height: int) -> None:
         self.scroll_to(y=self.virtual_size.height - height, animate=False)
         self._fetching = False
+
+    def _put_oldest_away(self) -> None:
+        """In a long sitting the oldest messages stop being widgets again."""
+        views = list(self.query(MessageView))
+        if len(views) > 3 * PAGE:
+            self._earlier += [view.entry for view in views[:PAGE]]
+            first_kept = self.children.index(views[PAGE])
+            first = self.children.index(self.query_one(Welcome)) + 1
+            self.remove_children(self.children[first:first_kept])
+            self._count_earlier()
 
     def _count_earlier(self) -> None:
         label = self.query_one("#earlier", Static)
