@@ -112,7 +112,7 @@ def _tokenize(text: str, vocab: Vocab) -> list[int]:
         token
         for piece in text.split(_BREAK)
         if piece
-        for token in vocab.tokenize(piece, special=True)
+        for token in vocab.tokenize(_clean(piece), special=True)
     ]
 
 
@@ -144,18 +144,18 @@ def _with_own_ids(
 ) -> Iterator[str | tuple[int, ...]]:
     """The rendered `text` in parts, answers' own ids in the place of exactly their texts.
 
-    Rendering with a mark for each such answer shows what surrounds it. An answer that the template
-    changes or leaves out does not fit into these surroundings, and stays text.
+    Rendering with a mark for each such answer shows what stands before it. An answer that the
+    template changes or leaves out is not found there, and stays text.
     """
     answers = {str(i): answer for i, turn in enumerate(turns) if (answer := _answer(turn, vocab))}
     start = at = 0
-    for before, number, after in _surroundings(turns, answers, render):
+    for before, number in _marks(turns, answers, render):
         at = text.find(before, at)
         if at < 0:
             break
         at += len(before)
         answer = answers[number]
-        if text.startswith(answer.text + after, at):
+        if text.startswith(answer.text, at):
             yield text[start:at]
             yield answer.tokens
             yield answer.rest
@@ -163,10 +163,10 @@ def _with_own_ids(
     yield text[start:]
 
 
-def _surroundings(
+def _marks(
     turns: list[Turn], answers: dict[str, _Answer], render: Callable[[Iterable[Turn]], str]
-) -> list[tuple[str, str, str]]:
-    """For each mark in the rendering with marks: the text before it, its number, the text after."""
+) -> list[tuple[str, str]]:
+    """The marks in the rendering with marks: the text before each, and its number."""
     if not answers:
         return []
     marked = (
@@ -177,7 +177,9 @@ def _surroundings(
         pieces = _MARKED.split(render(marked))
     except TemplateError:
         return []
-    return list(zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False))
+    return [
+        (before, n) for before, n in zip(pieces[::2], pieces[1::2], strict=False) if n in answers
+    ]
 
 
 def _answer(turn: Turn, vocab: Vocab) -> _Answer | None:

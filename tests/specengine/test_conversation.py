@@ -1,0 +1,73 @@
+"""Which turns leave when a conversation outgrows the context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specengine.chat_template import Turn
+from specengine.conversation import fit_turns
+from specengine.errors import ContextFullError
+
+SYSTEM = Turn("system", "s" * 5)
+CHAT = [
+    SYSTEM,
+    Turn("user", "a" * 10),
+    Turn("assistant", "b" * 10),
+    Turn("user", "c" * 10),
+    Turn("assistant", "d" * 10),
+    Turn("user", "e" * 10),
+]
+
+
+def size(turns: Sequence[Turn]) -> int:
+    return sum(len(turn.text) for turn in turns)
+
+
+@pytest.mark.parametrize(
+    ("budget", "kept", "dropped"),
+    [(55, "sabcde", 0), (54, "scde", 2), (35, "scde", 2), (34, "se", 4), (15, "se", 4)],
+)
+def test_the_oldest_exchanges_leave_and_the_system_stays(
+    budget: int, kept: str, dropped: int
+) -> None:
+    turns, count = fit_turns(CHAT, size, budget)
+    assert "".join(turn.text[0] for turn in turns) == kept
+    assert count == dropped
+
+
+def test_a_last_message_that_does_not_fit_is_told_with_both_sizes() -> None:
+    with pytest.raises(ContextFullError, match=r"needs 15 tokens .* room for 14"):
+        fit_turns(CHAT, size, 14)
+
+
+def test_a_lone_message_that_does_not_fit_is_told() -> None:
+    with pytest.raises(ContextFullError, match="needs 10 tokens"):
+        fit_turns([Turn("user", "x" * 10)], size, 9)
+
+
+def test_an_answer_to_continue_stays_with_its_question() -> None:
+    chat = [*CHAT, Turn("assistant", "f" * 10)]
+    turns, count = fit_turns(chat, size, 30)
+    assert ("".join(turn.text[0] for turn in turns), count) == ("sef", 4)
+
+
+def test_a_greeting_before_the_first_question_leaves_first() -> None:
+    chat = [Turn("assistant", "g" * 10), *CHAT]
+    turns, count = fit_turns(chat, size, 55)
+    assert (turns, count) == (CHAT, 1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=9), st.integers(20, 99))
+def test_no_more_leaves_than_must(lengths: list[tuple[int, int]], budget: int) -> None:
+    chat = [SYSTEM]
+    for question, answer in lengths:
+        chat += [Turn("user", "q" * question), Turn("assistant", "a" * answer)]
+    chat.append(Turn("user", "last"))
+    turns, count = fit_turns(chat, size, budget)
+    assert turns == [SYSTEM, *chat[1 + count :]]
+    assert size(turns) <= budget
+    assert count == 0 or size([*chat[count - 1 : count + 1], *turns]) > budget
