@@ -8,6 +8,7 @@ import time
 import numpy as np
 
 from specengine.context import Context
+from specengine.costs import PassCosts
 
 # In the order of what they tell; measured until the time is up.
 _WIDTHS = (1, 5, 2, 9, 3, 17, 4, 6, 8, 12, 7, 13)
@@ -38,8 +39,10 @@ def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, 
     """Median seconds of a pass by its width, from 1 to the most rows that one pass may return.
 
     Each pass comes after `prefix` tokens; the widths take turns, so that a machine that slows
-    down slows all of them. Empties the cache. Raises CancelledError where the context is aborted.
+    down slows all of them. `context.costs` learns nothing of it. Empties the cache. Raises
+    CancelledError where the context is aborted.
     """
+    learned, context.costs = context.costs, PassCosts()
     widest = min(context.max_rows, context.n_ctx - prefix)
     tokens = np.arange(prefix + max(widest, 0), dtype=np.int32) % context.n_vocab
     seconds: dict[int, list[float]] = {width: [] for width in range(1, widest + 1)}
@@ -52,5 +55,6 @@ def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, 
                 context.logits(sequence, last=width)
                 measured.append(context.decode_s - before)
     finally:
+        context.costs = learned
         context.forget()
     return {width: statistics.median(measured) for width, measured in seconds.items()}

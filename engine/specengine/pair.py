@@ -230,12 +230,9 @@ class Pair:
             calibrate(loaded.context)
         return bool(unknown)
 
-    def measure_passes(self, *, prefix: int, repeats: int) -> dict[str, dict[int, float]]:
-        """Seconds of a pass by file name and width; see `calibrate.measure_passes`."""
-        return {
-            m.model.path.name: measure_passes(m.context, prefix=prefix, repeats=repeats)
-            for m in self._loaded
-        }
+    def measure_passes(self, *, prefix: int, repeats: int) -> list[dict[int, float]]:
+        """Seconds of a pass by its width, for each of `files`; see `calibrate.measure_passes`."""
+        return [measure_passes(m.context, prefix=prefix, repeats=repeats) for m in self._loaded]
 
     def forget(self) -> None:
         """Empty the caches: the next answer evaluates its whole prompt."""

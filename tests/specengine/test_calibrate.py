@@ -32,6 +32,7 @@ def test_measured_passes_cost_what_their_second_run_costs() -> None:
         5: 25,
     }
     assert cache.held == []
+    assert not context.costs
 
 
 def test_widths_that_do_not_fit_into_the_context_are_not_measured() -> None:
