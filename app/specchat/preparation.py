@@ -64,7 +64,7 @@ def prepare(
     return PreparedPair(
         target.path,
         draft.path if draft is not None else None,
-        "model" if draft is not None else _method(draft_name),
+        "cascade" if draft is not None else _method(draft_name),
         comparison.n_shared if comparison is not None else None,
         probed.use_extra_bufts,
     )

@@ -6,6 +6,9 @@ import ctypes
 import ctypes.util
 import functools
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -19,6 +22,13 @@ class AbortFlag:
 
     def __init__(self) -> None:
         self._memory = ctypes.create_string_buffer(2)
+        self._children: list[AbortFlag] = []
+
+    def child(self) -> AbortFlag:
+        """A flag that can be set alone, and is set and cleared with this one."""
+        flag = AbortFlag()
+        self._children.append(flag)
+        return flag
 
     @property
     def address(self) -> int:
@@ -32,12 +42,35 @@ class AbortFlag:
 
     def set(self) -> None:
         self._memory[0] = b"\x01"
+        for flag in self._children:
+            flag.set()
 
     def clear(self) -> None:
         self._memory[0] = b"\x00"
+        for flag in self._children:
+            flag.clear()
 
     def is_set(self) -> bool:
         return bool(self._memory[0] != b"\x00")
+
+
+@contextmanager
+def time_limit(flag: AbortFlag | None, seconds: float) -> Iterator[None]:
+    """Set `flag`, if there is one, where what runs inside takes longer than `seconds`; clear it
+    afterwards.
+    """
+    if flag is None:
+        yield
+        return
+    timer = threading.Timer(seconds, flag.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        flag.clear()
 
 
 @functools.cache

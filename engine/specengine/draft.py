@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from specengine.distribution import Distribution
+from specengine.errors import DraftError
 from specengine.logprobs import TokenLogprobs
+
+_ROUNDING = 1e-6  # of a sum of probabilities
 
 
 @dataclass(slots=True)
@@ -25,6 +28,17 @@ class Draft:
     def append(self, token: int, q: Distribution | None) -> None:
         self.tokens.append(token)
         self.q.append(q)
+
+    def check(self, longest: int, n_vocab: int) -> None:
+        """Raises DraftError for what no acceptance rule could verify: a drafter's mistake."""
+        n = len(self.tokens)
+        if n > longest or n != len(self.q):
+            raise DraftError(f"{n} tokens with {len(self.q)} distributions, asked for {longest}")
+        for token, q in zip(self.tokens, self.q, strict=True):
+            if not isinstance(token, int) or not 0 <= token < n_vocab:
+                raise DraftError(f"{token!r} is no token id from 0 to {n_vocab - 1}")
+            if q is not None and not (q.prob(token) > 0 and abs(q.probs.sum() - 1) < _ROUNDING):
+                raise DraftError(f"token {token} was not drawn from the distribution it came with")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,5 +33,9 @@ class BackendError(SpecEngineError):
     """llama.cpp cannot be loaded, or a call into it failed."""
 
 
+class DraftError(SpecEngineError):
+    """A drafter proposed something that cannot be verified; costs its drafts, not the answer."""
+
+
 class CancelledError(SpecEngineError):
     """The person cancelled; caches are valid and hold what `Context.tokens` says."""

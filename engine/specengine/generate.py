@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from specengine.answer_text import AnswerText
-from specengine.cancel import AbortFlag
+from specengine.cancel import AbortFlag, time_limit
 from specengine.controller import Choice, DraftLengthController, Offer
 from specengine.draft import Draft, Verdict
 from specengine.drafters import Drafter
-from specengine.errors import CancelledError, ContextFullError, SpecEngineError
+from specengine.errors import CancelledError, ContextFullError, DraftError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason
 from specengine.logprobs import TokenLogprobs
 from specengine.sequence import TokenBuffer, Tokens
@@ -22,6 +22,10 @@ from specengine.target import Target
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+# A drafter that takes longer than both hangs.
+_PATIENCE_S = 10.0
+_PATIENCE = 5.0  # times what was expected
 
 
 def generate(
@@ -129,15 +133,17 @@ class _Answer:
         """One draft and one target pass, which commit at least one token."""
         self._check_cancelled()
         prefix = self._sequence.view()
+        prefix.flags.writeable = False  # the view's; drafters get to see it
         # The pass yields one token beyond the draft: it needs room as well.
         room = min(self._limit - self._text.committed - 1, self._target.max_draft)
         offers = [self._offer(drafter, prefix) for drafter in self._drafters]
         choice = self._controller.choose(offers, room)
         draft = Draft()
         if choice.length > 0:
-            draft = self._propose(choice, prefix)
+            draft = self._propose(choice, offers[choice.drafter], prefix)
         verdict = self._target.verify(prefix, draft)
-        self._stats.count_round(len(draft), verdict.accepted)
+        drafter = self._drafters[choice.drafter].name if len(draft) else None
+        self._stats.count_round(len(draft), verdict.accepted, drafter)
         offer = offers[choice.drafter] if offers else None
         if offer is not None and len(draft):
             self._controller.observe(offer, len(draft), verdict.accepted)
@@ -149,9 +155,22 @@ class _Answer:
             self._notices.append(drafter.notice)
         return offer
 
-    def _propose(self, choice: Choice, prefix: Tokens) -> Draft:
+    def _propose(self, choice: Choice, offer: Offer | None, prefix: Tokens) -> Draft:
         drafter = self._drafters[choice.drafter]
-        return self._guarded(drafter, lambda: drafter.propose(prefix, choice.length), Draft())
+        expected_s = offer.start_s + choice.length * offer.token_s if offer is not None else 0.0
+        limit_s = max(_PATIENCE_S, _PATIENCE * expected_s)
+
+        def propose() -> Draft:
+            try:
+                with time_limit(drafter.abort, limit_s):
+                    draft = drafter.propose(prefix, choice.length)
+            except CancelledError as error:
+                self._check_cancelled()
+                raise DraftError(f"no draft within {limit_s:.0f} s") from error
+            draft.check(choice.length, self._target.vocab.size)
+            return draft
+
+        return self._guarded(drafter, propose, Draft())
 
     def _guarded(self, drafter: Drafter, work: Callable[[], T], otherwise: T) -> T:
         """A drafter that breaks costs its drafts only: it is asked no more in this answer."""

@@ -34,7 +34,8 @@ MAX_DRAFT = 16
 # its width; a one-row pass runs other kernels. See docs/exactness.md.
 _REPRODUCIBLE_WIDTH = 2
 
-DraftMethod = Literal["none", "lookup", "model"]
+DraftMethod = Literal["none", "lookup", "model", "cascade"]
+"""`cascade`: lookup and, where a draft model is loaded, that; the controller chooses each round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class LoadedModel:
         on_progress: Callable[[float], None] | None = None,
     ) -> None:
         offload = bool(library.load().llama_supports_gpu_offload())
+        self.abort = abort
         self.model = LlamaModel(
             path,
             use_extra_bufts=options.use_extra_bufts,
@@ -118,17 +120,17 @@ class Pair:
         # By the longest draft allowed; what one has learned stays for the next answer.
         self._controllers: dict[int, AdaptiveDraftLength] = {}
 
-        def load(path: Path, max_rows: int) -> LoadedModel:
+        def load(path: Path, max_rows: int, abort: AbortFlag) -> LoadedModel:
             def report(fraction: float) -> None:
                 if on_progress is not None:
                     on_progress(path.name, fraction)
 
-            return LoadedModel(path, options, self.abort, max_rows, report)
+            return LoadedModel(path, options, abort, max_rows, report)
 
-        self._target = load(target, MAX_DRAFT + 1)
+        self._target = load(target, MAX_DRAFT + 1, self.abort)
         if draft is not None:
             try:
-                self._draft = load(draft, 1)
+                self._draft = load(draft, 1, self.abort.child())
             except BaseException:
                 self._target.close()
                 raise
@@ -171,7 +173,8 @@ class Pair:
     ) -> Iterator[Chunk | Finished]:
         """Answer the token ids `prompt`; see `generate` for what is yielded and raised.
 
-        `drafter` takes the place of the pair's own `method` for this answer.
+        `drafter` takes the place of the pair's own `method` for this answer. With a fixed
+        `draft_length` nothing is chosen: a cascade's draft model, if there is one, drafts alone.
         `reproducible` makes the text independent of the drafter and the draft length, bit for bit.
         `logprobs` and `on_prompt` are those of `LocalTarget`. `grammar` is GBNF that the answer
         must follow; raises GrammarError for one that cannot be used.
@@ -197,9 +200,11 @@ class Pair:
             draft_max, AdaptiveDraftLength(self._target.context.pass_seconds, longest=draft_max)
         )
         fixed = None if draft_length is None else FixedDraftLength(min(draft_length, draft_max))
+        method = (drafter or self.method) if drafting else "none"
+        drafters = self._drafters(method, transforms, acceptance)
         return generate(
             target,
-            self._drafters(drafter or self.method, transforms, acceptance) if drafting else [],
+            drafters if fixed is None else drafters[-1:],
             fixed or adaptive,
             prompt,
             max_tokens=max_tokens,
@@ -254,15 +259,24 @@ class Pair:
         transforms: Callable[[LoadedModel], Transforms],
         rule: AcceptanceRule,
     ) -> list[Drafter]:
-        if method == "lookup":
-            return [self._lookup]
-        if method == "none" or self._draft is None:
-            return []
+        """The cheapest first."""
+        drafters: list[Drafter] = []
+        if method in ("lookup", "cascade"):
+            drafters.append(self._lookup)
         draft = self._draft
-        name = draft.model.path.stem
-        return [
-            ModelDrafter(name, draft.vocab, draft.context, transforms(draft), rule, self._n_shared)
-        ]
+        if draft is not None and method in ("model", "cascade"):
+            drafters.append(
+                ModelDrafter(
+                    draft.model.path.stem,
+                    draft.vocab,
+                    draft.context,
+                    transforms(draft),
+                    rule,
+                    self._n_shared,
+                    draft.abort,
+                )
+            )
+        return drafters
 
     def _set_width(self, width: int) -> None:
         for loaded in self._loaded:

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterCounts:
+    """What one drafter contributed to an answer: its rounds, its draft tokens, those that stood."""
+
+    rounds: int = 0
+    drafted: int = 0
+    accepted: int = 0
+
+    def plus(self, drafted: int, accepted: int) -> DrafterCounts:
+        """These and one round more."""
+        return DrafterCounts(self.rounds + 1, self.drafted + drafted, self.accepted + accepted)
 
 
 @dataclass(slots=True)
@@ -32,6 +45,7 @@ class Statistics:
     bonus: int = 0
     accepted_per_position: list[int] = field(default_factory=list)
     """How often the draft token at each position of a round stood."""
+    by_drafter: dict[str, DrafterCounts] = field(default_factory=dict)
     draft_s: float = 0.0
     """Inside the draft model's decode and synchronize calls, after the first token."""
     verify_s: float = 0.0
@@ -43,8 +57,8 @@ class Statistics:
         """The prompt pass: its last row gives the first token."""
         self.bonus += 1
 
-    def count_round(self, drafted: int, accepted: int) -> None:
-        """One target pass over a draft of `drafted` tokens, of which the first `accepted` stood."""
+    def count_round(self, drafted: int, accepted: int, drafter: str | None = None) -> None:
+        """One target pass over `drafted` tokens from `drafter`; the first `accepted` stood."""
         self.target_passes += 1
         self.drafted += drafted
         self.accepted += accepted
@@ -53,6 +67,9 @@ class Statistics:
             self.corrected += 1
         else:
             self.bonus += 1
+        if drafter is not None:
+            before = self.by_drafter.get(drafter, DrafterCounts())
+            self.by_drafter[drafter] = before.plus(drafted, accepted)
         missing = drafted - len(self.accepted_per_position)
         self.accepted_per_position.extend([0] * max(0, missing))
         for position in range(accepted):
@@ -84,7 +101,11 @@ class Statistics:
 
     def snapshot(self) -> Statistics:
         """A copy that another thread may read while this one goes on."""
-        return replace(self, accepted_per_position=list(self.accepted_per_position))
+        return replace(
+            self,
+            accepted_per_position=list(self.accepted_per_position),
+            by_drafter=dict(self.by_drafter),
+        )
 
     def timing(self) -> dict[str, Any]:
         return {
@@ -106,6 +127,7 @@ class Statistics:
             "acceptance_rate": self.acceptance_rate,
             "tokens_per_pass": self.tokens_per_pass,
             "accepted_per_position": self.accepted_per_position,
+            "by_drafter": {name: asdict(counts) for name, counts in self.by_drafter.items()},
             "draft_s": self.draft_s,
             "verify_s": self.verify_s,
             "overhead_s": self.overhead_s,

@@ -1,15 +1,20 @@
 """The loop on scripted models. Case numbers are those of docs/exactness.md."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from specengine.controller import Offer
+from specengine.controller import AdaptiveDraftLength, Offer
+from specengine.distribution import Distribution
 from specengine.draft import Draft
 from specengine.drafters.lookup import LookupDrafter
+from specengine.drafters.model import ModelDrafter
 from specengine.errors import CancelledError, ContextFullError
+from specengine.events import Finished
+from specengine.generate import generate
 from specengine.sequence import Tokens
 from support.fakes import BrokenPassError, Model, greedy_continuation, markov, scripted
 from support.rig import Rig
@@ -186,22 +191,95 @@ def test_an_error_of_the_target_ends_the_answer_and_keeps_what_came() -> None:
 
 class _Broken:
     name = "broken"
+    abort = None
     draft_s = 0.0
     notice = None
+
+    def __init__(self, propose: Callable[[Tokens, int], Draft]) -> None:
+        self._propose = propose
 
     def offer(self, prefix: Tokens) -> Offer:
         return Offer("broken", 100, prior=0.5)
 
     def propose(self, prefix: Tokens, k: int) -> Draft:
-        raise ZeroDivisionError("rubbish")
+        return self._propose(prefix, k)
 
 
-def test_a_drafter_that_breaks_costs_its_drafts_only() -> None:
+def _raise(prefix: Tokens, k: int) -> Draft:
+    raise ZeroDivisionError("division by zero")
+
+
+def _overwrite(prefix: Tokens, k: int) -> Draft:
+    prefix[:] = 0
+    return Draft([1], [None])
+
+
+@pytest.mark.parametrize(
+    ("propose", "complaint"),
+    [
+        (_raise, "division by zero"),
+        (_overwrite, "assignment destination is read-only"),
+        (lambda prefix, k: None, "'NoneType' object has no attribute 'check'"),
+        (lambda prefix, k: Draft([8], [None]), "8 is no token id from 0 to 7"),
+        (lambda prefix, k: Draft([1] * (k + 1), [None] * (k + 1)), "asked for 4"),
+        (lambda prefix, k: Draft([1], [Distribution.point(2)]), "token 1 was not drawn"),
+    ],
+)
+def test_a_drafter_that_breaks_costs_its_drafts_only(
+    propose: Callable[[Tokens, int], Draft], complaint: str
+) -> None:
     rig = Rig(TARGET)
-    rig.drafter = _Broken()
+    rig.drafter = _Broken(propose)
     answer = rig.run(PROMPT, max_tokens=12)
     assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 12)
-    assert answer.notices == ("drafter broken failed (rubbish): going on without it",)
+    (notice,) = answer.notices
+    assert complaint in notice
+    assert notice.endswith("going on without it")
+    assert answer.stats.drafted == 0
+
+
+def test_a_drafter_that_hangs_costs_its_drafts_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specengine.generate._PATIENCE_S", 0.05)
+    rig = Rig(TARGET, draft=TARGET)
+    assert isinstance(rig.drafter, ModelDrafter)
+    stop = rig.drafter.abort = rig.abort.child()
+
+    def hang() -> None:  # as llama.cpp does, until its abort callback says so
+        if rig.draft_cache.passes > 3:
+            while not stop.is_set():
+                time.sleep(0.001)
+            raise CancelledError("cancelled")
+
+    rig.draft_cache.before_decode = hang
+    answer = rig.run(PROMPT, 2, max_tokens=30)
+    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 30)
+    assert answer.notices == ("drafter fake failed (no draft within 0 s): going on without it",)
+    assert not rig.abort.is_set()
+    assert rig.caches_hold_what_they_say()
+
+
+def test_a_person_who_cancels_while_a_draft_is_made_ends_the_answer() -> None:
+    rig = Rig(TARGET, draft=TARGET)
+    assert isinstance(rig.drafter, ModelDrafter)
+    stop = rig.drafter.abort = rig.abort.child()
+
+    def cancel() -> None:
+        if rig.draft_cache.passes > 5:
+            rig.abort.set()
+        if stop.is_set():
+            raise CancelledError("cancelled")
+
+    rig.draft_cache.before_decode = cancel
+    answer = rig.run(PROMPT, 2, max_tokens=30)
+    assert answer.reason == "cancelled"
+    assert 0 < len(answer.tokens) < 30
+
+
+def test_which_drafter_proposed_what_is_counted() -> None:
+    rig = Rig(TARGET, draft=TARGET)
+    answer = rig.run(PROMPT, 4, max_tokens=21)
+    counts = answer.stats.by_drafter["fake"]
+    assert (counts.rounds, counts.drafted, counts.accepted) == (4, 16, 16)
 
 
 def test_case_14_an_answer_ends_where_the_context_does() -> None:
@@ -246,6 +324,29 @@ def test_lookup_drafts_what_the_prompt_says() -> None:
     answer = rig.run(prompt, 4, max_tokens=9)
     assert list(answer.tokens) == script[4:]
     assert answer.stats.accepted > 0
+
+
+def test_a_cascade_takes_from_each_drafter_what_it_knows() -> None:
+    copied = [3, 4, 5, 6, 0, 1, 2, 7, 6, 5]
+    new = [int(x) for x in np.random.default_rng(5).integers(0, 1000, 40)]
+    prompt = [*copied, *copied]
+    says = scripted(1000, copied + new, start=len(prompt))
+    rig = Rig(says, draft=says, n_vocab=1000)
+    assert isinstance(rig.drafter, ModelDrafter)
+    rig.drafter.context.costs.observe(1, 0.001)
+    events = generate(
+        rig.target,
+        [LookupDrafter(), rig.drafter],
+        AdaptiveDraftLength(lambda width: 1.0, longest=4),
+        prompt,
+        max_tokens=50,
+    )
+    *_, finished = events
+    assert isinstance(finished, Finished)
+    assert list(finished.tokens) == copied + new
+    counts = finished.stats.by_drafter
+    assert counts["lookup"].accepted >= 8
+    assert counts["fake"].accepted == counts["fake"].drafted > 24
 
 
 @pytest.mark.parametrize("k", [0, 1, 5])

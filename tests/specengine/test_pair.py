@@ -60,7 +60,7 @@ def test_case_1_self_draft_is_accepted_whole_and_equals_plain(pair: Pair, k: int
     assert drafted.stats.target_passes == -(-63 // (k + 1))
 
 
-@pytest.mark.parametrize("method", ["none", "lookup", "model"])
+@pytest.mark.parametrize("method", ["none", "lookup", "model", "cascade"])
 @pytest.mark.parametrize("k", [1, 4, 8])
 def test_reproducible_text_does_not_depend_on_the_drafter(pair: Pair, method: str, k: int) -> None:
     prompt = chat(pair, "Repeat this twice: the cat sat on the mat, the cat sat on the hat.")
@@ -68,7 +68,7 @@ def test_reproducible_text_does_not_depend_on_the_drafter(pair: Pair, method: st
     drafted = run(pair, prompt, draft_length=k, drafter=method)
     assert drafted.tokens == plain.tokens
     assert (drafted.stats.drafted > 0) == (method != "none")
-    assert (drafted.stats.draft_s > 0) == (method == "model")
+    assert (drafted.stats.draft_s > 0) == (method in ("model", "cascade"))
 
 
 def test_a_pair_that_forgot_evaluates_its_prompt_again(pair: Pair) -> None:
@@ -150,3 +150,11 @@ def test_rows_are_views_into_llama_cpps_buffer(pair: Pair) -> None:
     assert rows.shape == (3, pair.vocab.size)
     assert rows.dtype == np.float32
     assert not rows.flags.owndata
+
+
+def test_a_cascade_changes_nothing(pair: Pair) -> None:
+    prompt = chat(pair, "Repeat this twice: the cat sat on the mat, the cat sat on the hat.")
+    plain = run(pair, prompt, max_tokens=64, drafting=False)
+    cascade = run(pair, prompt, max_tokens=64, drafter="cascade")
+    assert cascade.tokens == plain.tokens
+    assert cascade.stats.by_drafter["lookup"].accepted > 0

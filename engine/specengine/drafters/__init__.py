@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from specengine.cancel import AbortFlag
 from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.sequence import Tokens
@@ -22,6 +23,11 @@ class Drafter(Protocol):
     @property
     def draft_s(self) -> float:
         """Seconds spent inside a draft model so far; 0 for drafters without one."""
+        ...
+
+    @property
+    def abort(self) -> AbortFlag | None:
+        """Stops its draft model from another thread; None for drafters without one."""
         ...
 
     @property

@@ -31,6 +31,7 @@ class LookupDrafter:
     """
 
     name = "lookup"
+    abort = None
     draft_s = 0.0
     notice: str | None = None
 

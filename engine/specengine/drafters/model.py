@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specengine.cancel import AbortFlag
 from specengine.context import Context
 from specengine.controller import Offer
 from specengine.draft import Draft
@@ -25,9 +26,14 @@ class ModelDrafter:
         transforms: Transforms,
         rule: AcceptanceRule,
         n_shared: int,
+        abort: AbortFlag | None = None,
     ) -> None:
-        """`n_shared`: ids below this exist in both vocabularies; others are never drafted."""
+        """`n_shared`: ids below this exist in both vocabularies; others are never drafted.
+
+        `abort` stops passes of `context`.
+        """
         self.name = name
+        self.abort = abort
         self.notice: str | None = None
         self.context = context
         self._vocab = vocab
