@@ -10,7 +10,7 @@ import click
 
 from specchat.version import __version__
 
-COMMANDS = ("ask", "models", "bench", "doctor", "sessions", "locate")
+COMMANDS = ("ask", "models", "serve", "bench", "doctor", "sessions", "locate")
 
 
 class _Commands(click.Group):

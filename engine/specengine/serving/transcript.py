@@ -51,6 +51,12 @@ class Transcript:
             self._hashes += next_hash(self.hash, token)
             self._tokens.append(token)
 
+    def copy(self) -> Transcript:
+        other = Transcript()
+        other._tokens = TokenBuffer(self.tokens)
+        other._hashes = bytearray(self._hashes)
+        return other
+
     def truncate(self, length: int) -> None:
         self._tokens.truncate(length)
         del self._hashes[_SIZE * (length + 1) :]

@@ -1,0 +1,25 @@
+"""Files with keys, which nobody else on the computer may read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from specchat.errors import SpecchatError
+
+
+def read_private(path: Path) -> str:
+    """The text of `path`. Raises SpecchatError where others may read it, too.
+
+    Windows keeps permissions elsewhere: there nothing is checked.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise SpecchatError(f"{path} can be read by others: run `chmod 600 {path}`")
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SpecchatError(f"{path} cannot be read: {reason}") from error

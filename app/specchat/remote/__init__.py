@@ -1,0 +1,1 @@
+"""Targets on other machines: verify servers, and whatever speaks the OpenAI protocol."""

@@ -1,0 +1,148 @@
+"""The routes of the server, and what every request passes: keys, errors, counters, the log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from specchat.server.completions import CompletionHandlers
+from specchat.server.metrics import CONTENT_TYPE
+from specchat.server.openapi import description
+from specchat.server.refusal import Refusal
+from specchat.server.service import Service
+from specchat.server.verify import VerifyHandlers
+
+logger = logging.getLogger("specchat.server")
+
+_API = "/specchat/v1"
+_SWEEP_S = 5.0
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def make_app(service: Service) -> Starlette:
+    """The ASGI application of one served model."""
+    verify, completions = VerifyHandlers(service), CompletionHandlers(service)
+
+    def route(path: str, method: str, handler: Handler) -> Route:
+        return Route(path, _Guarded(service, path, handler), methods=[method])
+
+    return Starlette(
+        routes=[
+            Route("/health", _health, methods=["GET"]),
+            route("/metrics", "GET", lambda request: _metrics(service)),
+            route("/openapi.json", "GET", lambda request: _openapi()),
+            route(f"{_API}/info", "GET", verify.info),
+            route(f"{_API}/vocab/{{fingerprint}}", "GET", verify.vocabulary),
+            route(f"{_API}/sessions", "POST", verify.create),
+            route(f"{_API}/sessions/{{session}}", "DELETE", verify.delete),
+            route(f"{_API}/sessions/{{session}}/generate", "POST", verify.generate),
+            route(f"{_API}/sessions/{{session}}/drafts", "POST", verify.drafts),
+            route("/v1/models", "GET", completions.models),
+            route("/v1/chat/completions", "POST", completions.create),
+        ],
+        lifespan=lambda app: _lifespan(service),
+        exception_handlers={HTTPException: _http_error},
+    )
+
+
+class _Guarded:
+    """A handler behind the key check, with refusals as responses, counted and logged."""
+
+    def __init__(self, service: Service, path: str, handler: Handler) -> None:
+        self._service = service
+        self._path = path
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        status = 0
+
+        async def observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            response = await self._respond(Request(scope, receive))
+            await response(scope, receive, observed)
+        except ClientDisconnect:
+            pass  # nobody is left who could be told anything
+        finally:
+            self._service.metrics.count("requests", route=self._path, status=str(status))
+            # The route, not the path: a session's id opens the session.
+            logger.info(
+                "request",
+                extra={
+                    "fields": {
+                        "method": scope["method"],
+                        "route": self._path,
+                        "status": status,
+                        "ms": round(1000 * (time.perf_counter() - started), 1),
+                    }
+                },
+            )
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            request.state.owner = self._service.keys.owner(request.headers)
+            return await self._handler(request)
+        except Refusal as refusal:
+            return refusal.response()
+        except (ClientDisconnect, asyncio.CancelledError):
+            raise
+        except Exception:
+            logger.exception("a handler failed", extra={"fields": {"route": self._path}})
+            return Refusal(500, "internal", "internal error; the server's log has more").response()
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(service: Service) -> AsyncIterator[None]:
+    async def sweep() -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            service.sessions.expire()
+
+    sweeping = asyncio.create_task(sweep())
+    try:
+        yield
+    finally:
+        sweeping.cancel()
+        await asyncio.to_thread(service.model.close)
+
+
+async def _health(request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _metrics(service: Service) -> Response:
+    load = service.model.scheduler.load
+    gauges = {
+        "sessions": len(service.sessions),
+        "answers_running": load.running,
+        "answers_waiting": load.waiting,
+        "places_held": load.places_held,
+        "passes": service.model.scheduler.passes,
+    }
+    return PlainTextResponse(service.metrics.render(gauges), media_type=CONTENT_TYPE)
+
+
+async def _openapi() -> Response:
+    return JSONResponse(description())
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """What the router itself refuses: unknown paths and methods."""
+    assert isinstance(error, HTTPException)
+    return Refusal(error.status_code, "http", error.detail, headers=error.headers).response()

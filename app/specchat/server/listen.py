@@ -1,0 +1,107 @@
+"""Runs the application: socket, TLS, signals, log lines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from specchat.errors import SpecchatError
+from specchat.remote.address import is_loopback
+from specchat.server.app import make_app
+from specchat.server.service import Service
+
+_KEEP_ALIVE_S = 180  # a person may think for a while; each new connection costs handshakes
+_GRACE_S = 10  # for what is still being sent at the end
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where to listen, with TLS where there is a certificate."""
+
+    host: str
+    port: int
+    certificate: Path | None = None
+    private_key: Path | None = None
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+
+def check_exposure(listen: Listen, *, has_keys: bool) -> None:
+    """Raises SpecchatError where strangers could use the server."""
+    if not has_keys and not is_loopback(listen.host):
+        raise SpecchatError(
+            f"listening on {listen.host} lets others in: set SPECCHAT_SERVER_KEY or --keys, "
+            "or listen on 127.0.0.1"
+        )
+
+
+def serve(service: Service, listen: Listen) -> None:
+    """Answer requests until a signal. Raises SpecchatError where the port cannot be had."""
+    check_exposure(listen, has_keys=bool(service.keys))
+    config = uvicorn.Config(
+        make_app(service),
+        host=listen.host,
+        port=listen.port,
+        ssl_certfile=listen.certificate,
+        ssl_keyfile=listen.private_key,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_GRACE_S,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        http="h11",
+        ws="none",
+    )
+    try:
+        _Server(config, service).run()
+    except SystemExit as error:  # uvicorn's word for a port in use, a bad certificate
+        raise SpecchatError(f"cannot listen on {listen.url}; the line above says why") from error
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Streams end now, with the reason: else uvicorn would wait for them. A second signal ends
+        # whatever is still going on.
+        self.force_exit = self.should_exit
+        self.should_exit = True
+        self._service.model.scheduler.stop()
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line, for whatever collects logs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + "Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_json() -> None:
+    """Log lines as JSON to standard error: no texts, no keys, no session ids."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for name in ("specchat", "uvicorn.error"):
+        logging.getLogger(name).setLevel(logging.INFO)

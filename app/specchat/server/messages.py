@@ -1,0 +1,59 @@
+"""What clients send, checked before anything is done with it. Unknown keys are ignored."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from specengine.sampling import SamplingParams
+
+PROTOCOL = 1
+"""The version of the protocol that this program speaks."""
+
+Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+TokenId = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+
+
+class Versions(_Message):
+    """The versions of the protocol that a client speaks, both included."""
+
+    min: int
+    max: int
+
+
+class NewSession(_Message):
+    protocol: Versions
+    model: str | None = None
+    """The model that the client expects; absent: whichever is served."""
+    vocab_fingerprint: str | None = None
+    """The vocabulary that the client has; absent: it takes the server's."""
+
+
+class Generate(_Message):
+    base: int = Field(ge=0)
+    """So many tokens of the session's transcript stay; what follows them is dropped."""
+    base_hash: Hash
+    """Hash of these tokens."""
+    append: list[TokenId]
+    """Token ids that follow them."""
+    sampling: SamplingParams = SamplingParams()
+    """How tokens are drawn. Unknown settings are refused, since they would change the text."""
+    seed: int = Field(ge=0, lt=2**64)
+    max_tokens: int | None = Field(None, ge=1)
+    """Absent: until the context is full."""
+    patience_ms: float = Field(0.0, ge=0, le=60_000)
+    """How long to wait for a hint before a pass without one."""
+
+
+class Hint(_Message):
+    gen: int
+    pos: int = Field(ge=0)
+    """Absolute position of the first token."""
+    prefix_hash: Hash
+    """Hash of all tokens before `pos`."""
+    tokens: list[TokenId] = Field(min_length=1)

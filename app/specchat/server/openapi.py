@@ -1,0 +1,115 @@
+"""The OpenAPI description of the server; docs/openapi.json is this, and a test says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from specchat.server.bodies import JSON, NDJSON
+from specchat.server.completions import ChatCompletion
+from specchat.server.messages import Generate, Hint, NewSession
+from specchat.version import __version__
+
+_ERRORS = {
+    "400": "malformed",
+    "401": "no key, or a wrong one",
+    "403": "without keys only this computer is served",
+    "413": "longer than allowed",
+    "415": "another content type",
+    "429": "busy: come back after Retry-After seconds",
+}
+_GONE = {"410": "no such session (any more): create one"}
+
+
+def description() -> dict[str, Any]:
+    """OpenAPI 3.1."""
+    _, schemas = models_json_schema(
+        [(model, "validation") for model in (NewSession, Generate, Hint, ChatCompletion)],
+        ref_template="#/components/schemas/{model}",
+    )
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "specchat serve",
+            "version": __version__,
+            "description": "Draft elsewhere, verify here. docs/protocol.md explains it.",
+        },
+        "components": {
+            "schemas": schemas["$defs"],
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}, {}],
+        "paths": {
+            "/health": {"get": _operation("Whether the server is up", {"200": JSON})},
+            "/metrics": {"get": _operation("Counters for Prometheus", {"200": "text/plain"})},
+            "/specchat/v1/info": {"get": _operation("Models, limits, load", {"200": JSON})},
+            "/specchat/v1/vocab/{fingerprint}": {
+                "parameters": [_path("fingerprint")],
+                "get": _operation(
+                    "The vocabulary", {"200": JSON}, errors={"404": "another vocabulary"}
+                ),
+            },
+            "/specchat/v1/sessions": {
+                "post": _operation(
+                    "Create a session",
+                    {"201": JSON},
+                    body=(JSON, "NewSession"),
+                    errors={"404": "another model", "409": "another vocabulary"},
+                )
+            },
+            "/specchat/v1/sessions/{session}": {
+                "parameters": [_path("session")],
+                "delete": _operation("Forget a session", {"204": None}),
+            },
+            "/specchat/v1/sessions/{session}/generate": {
+                "parameters": [_path("session")],
+                "post": _operation(
+                    "Continue the transcript",
+                    {"200": NDJSON},
+                    body=(JSON, "Generate"),
+                    errors={**_GONE, "409": "the transcript differs"},
+                ),
+            },
+            "/specchat/v1/sessions/{session}/drafts": {
+                "parameters": [_path("session")],
+                "post": _operation(
+                    "Upload hints, one a line", {"200": JSON}, body=(NDJSON, "Hint"), errors=_GONE
+                ),
+            },
+            "/v1/models": {"get": _operation("Models, as OpenAI lists them", {"200": JSON})},
+            "/v1/chat/completions": {
+                "post": _operation(
+                    "A chat completion; with `stream`, server-sent events",
+                    {"200": JSON},
+                    body=(JSON, "ChatCompletion"),
+                    errors={"503": "the model failed, or the server is closing"},
+                )
+            },
+        },
+    }
+
+
+def _operation(
+    summary: str,
+    answers: dict[str, str | None],
+    *,
+    body: tuple[str, str] | None = None,
+    errors: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    responses: dict[str, Any] = {
+        status: {"description": summary, **({"content": {kind: {}}} if kind else {})}
+        for status, kind in answers.items()
+    }
+    for status, cause in {**_ERRORS, **(errors or {})}.items():
+        responses[status] = {"description": cause, "content": {JSON: {}}}
+    operation: dict[str, Any] = {"summary": summary, "responses": responses}
+    if body is not None:
+        kind, schema = body
+        content = {kind: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _path(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}

@@ -1,0 +1,92 @@
+"""What the handlers work with: one model, its sessions, its counters."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from specchat.server.keys import Keys
+from specchat.server.limits import Limits
+from specchat.server.messages import PROTOCOL
+from specchat.server.metrics import Metrics
+from specchat.server.sessions import Session, Sessions
+from specchat.version import __version__
+from specengine.gguf import GGUF
+from specengine.serving.served import MAX_DRAFT, ServedModel
+from specengine.vocabulary_file import vocabulary_of
+
+
+@dataclass
+class Service:
+    """`sha256` is the model file's, where it is known."""
+
+    name: str
+    model: ServedModel
+    gguf: GGUF
+    keys: Keys
+    sha256: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def __post_init__(self) -> None:
+        self.sessions = Sessions(
+            ttl_s=self.limits.ttl_s,
+            per_owner=self.limits.sessions_per_key,
+            close=self._close_session,
+        )
+
+    @property
+    def protocol(self) -> dict[str, int]:
+        return {"min": PROTOCOL, "max": PROTOCOL}
+
+    def info(self) -> dict[str, Any]:
+        """What `GET /specchat/v1/info` answers."""
+        load = self.model.scheduler.load
+        return {
+            "server": f"specchat/{__version__}",
+            "protocol": self.protocol,
+            "models": [
+                {
+                    "name": self.name,
+                    "sha256": self.sha256,
+                    "vocab_fingerprint": self.model.vocab.fingerprint,
+                    "n_vocab": self.model.vocab.size,
+                    "n_ctx": self.model.n_ctx,
+                }
+            ],
+            "limits": {
+                "max_draft": MAX_DRAFT,
+                "hint_tokens": self.limits.hint_tokens,
+                "sessions_per_key": self.limits.sessions_per_key,
+                "body_bytes": self.limits.body,
+                "ttl_s": self.limits.ttl_s,
+            },
+            "load": {
+                "sessions": len(self.sessions),
+                "running": load.running,
+                "waiting": load.waiting,
+                "pass_s": self.model.scheduler.costs.measured(2),
+            },
+        }
+
+    @functools.cached_property
+    def vocabulary(self) -> bytes:
+        """What `GET /specchat/v1/vocab/{fingerprint}` answers."""
+        vocab = self.model.vocab
+        document = {
+            "fingerprint": vocab.fingerprint,
+            "n_vocab": vocab.size,
+            "bos": vocab.bos,
+            "eos": vocab.eos,
+            "eog": sorted(vocab.eog),
+            "chat_template": self.model.chat_template,
+            **vocabulary_of(self.gguf),
+        }
+        return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+    def _close_session(self, session: Session) -> None:
+        if session.answer is not None:
+            self.model.scheduler.cancel(session.answer.generation)
+        self.model.scheduler.release(session.id)

@@ -1,0 +1,130 @@
+"""Sessions: the transcript of each client, and the answer that is being made for it.
+
+All of this happens in the thread of the event loop; what the engine reports is handed over to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from specchat.server.refusal import Refusal
+from specengine.serving.generation import Committed, Ended, Event, Generation
+from specengine.serving.transcript import Transcript
+
+_MAX_UNREAD = 4096  # events that a client may leave unread
+
+
+def now_us() -> int:
+    """The server's clock in microseconds; only differences mean anything."""
+    return time.monotonic_ns() // 1000
+
+
+@dataclass(eq=False)
+class Answer:
+    """A generation under way: its number in the session, and events that nobody has read yet."""
+
+    gen: int
+    generation: Generation
+    cancel: Callable[[Generation], None]
+    events: asyncio.Queue[tuple[Event, int]] = field(default_factory=asyncio.Queue)
+    _full: bool = False
+
+    def put(self, event: Event, at: int) -> None:
+        """Keep `event` for the reader. One who does not read loses the rest of the answer."""
+        if not self._full and self.events.qsize() >= _MAX_UNREAD:
+            self._full = True
+            self.cancel(self.generation)
+        if not self._full or isinstance(event, Ended):
+            self.events.put_nowait((event, at))
+
+
+@dataclass(eq=False)
+class Session:
+    """What a server knows of one client's text. The client's own transcript is the truth."""
+
+    owner: str
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(18))
+    transcript: Transcript = field(default_factory=Transcript)
+    answer: Answer | None = None
+    used_at: float = field(default_factory=time.monotonic)
+    gens: int = 0
+
+    def touch(self) -> None:
+        self.used_at = time.monotonic()
+
+    def begin(
+        self,
+        make: Callable[[Callable[[Event], None]], Generation],
+        cancel: Callable[[Generation], None],
+    ) -> Answer:
+        """A new answer. `make(on_event)` makes its generation, `cancel` ends it early."""
+        loop = asyncio.get_running_loop()
+        self.gens += 1
+
+        def on_event(event: Event) -> None:  # in the engine thread
+            at = now_us()
+            loop.call_soon_threadsafe(lambda: self._receive(answer, event, at))
+
+        answer = self.answer = Answer(self.gens, make(on_event), cancel)
+        return answer
+
+    def _receive(self, answer: Answer, event: Event, at: int) -> None:
+        if answer is self.answer:
+            if isinstance(event, Committed):
+                self.transcript.extend(event.tokens)
+            else:
+                self.answer = None
+            self.touch()
+        answer.put(event, at)
+
+
+class Sessions:
+    """All sessions, each of which belongs to one key."""
+
+    def __init__(self, *, ttl_s: float, per_owner: int, close: Callable[[Session], None]) -> None:
+        """`close` is called with each session that ends: deleted, or unused for `ttl_s`."""
+        self.ttl_s = ttl_s
+        self._per_owner = per_owner
+        self._close = close
+        self._all: dict[str, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def create(self, owner: str) -> Session:
+        """Raises Refusal, 429, where the key has all the sessions that it may have."""
+        self.expire()
+        own = [session for session in self._all.values() if session.owner == owner]
+        if len(own) >= self._per_owner:
+            raise Refusal(
+                429,
+                "sessions",
+                f"this key has {self._per_owner} sessions, and may not have more: delete one",
+                headers={"Retry-After": "10"},
+            )
+        session = Session(owner)
+        self._all[session.id] = session
+        return session
+
+    def get(self, owner: str, session_id: str) -> Session:
+        """Raises Refusal, 410, for one that is gone, never was, or belongs to another key."""
+        session = self._all.get(session_id)
+        if session is None or session.owner != owner:
+            raise Refusal(410, "gone", "there is no such session (any more): create one")
+        session.touch()
+        return session
+
+    def delete(self, session: Session) -> None:
+        if self._all.pop(session.id, None) is not None:
+            self._close(session)
+
+    def expire(self) -> None:
+        """End the sessions that were not used for `ttl_s` and have nothing running."""
+        oldest = time.monotonic() - self.ttl_s
+        for session in list(self._all.values()):
+            if session.answer is None and session.used_at < oldest:
+                self.delete(session)

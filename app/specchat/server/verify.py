@@ -1,0 +1,199 @@
+"""Handlers of the verify protocol (docs/protocol.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from specchat.server.bodies import NDJSON, parse, read_lines, read_message
+from specchat.server.messages import PROTOCOL, Generate, Hint, NewSession
+from specchat.server.refusal import Refusal
+from specchat.server.service import Service
+from specchat.server.sessions import Answer, Session, now_us
+from specengine.sampling import SamplingParams
+from specengine.serving.generation import Committed, Ended, Event, Generation
+from specengine.serving.served import MAX_DRAFT
+
+# A proxy that buffered or compressed a stream would take its speed.
+STREAM_HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
+_SMALL = 4096  # bytes of a body that has no lists in it
+
+
+class VerifyHandlers:
+    """One for each server."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def info(self, request: Request) -> Response:
+        return JSONResponse(self._service.info())
+
+    async def vocabulary(self, request: Request) -> Response:
+        if request.path_params["fingerprint"] != self._service.model.vocab.fingerprint:
+            raise Refusal(404, "vocabulary", "this server has another vocabulary: see info")
+        document = await asyncio.to_thread(lambda: self._service.vocabulary)
+        headers = {"Cache-Control": "private, max-age=31536000, immutable, no-transform"}
+        return Response(document, media_type="application/json", headers=headers)
+
+    async def create(self, request: Request) -> Response:
+        service = self._service
+        wanted = await read_message(request, NewSession, limit=_SMALL)
+        fingerprint = service.model.vocab.fingerprint
+        if not wanted.protocol.min <= PROTOCOL <= wanted.protocol.max:
+            message = f"this server speaks version {PROTOCOL} of the protocol"
+            raise Refusal(400, "protocol", message, protocol=service.protocol)
+        if wanted.model not in (None, service.name):
+            raise Refusal(404, "model", f"this server has {service.name}, not that model")
+        if wanted.vocab_fingerprint not in (None, fingerprint):
+            message = "the client's vocabulary is not that of the model"
+            raise Refusal(409, "vocabulary", message, vocab_fingerprint=fingerprint)
+        session = service.sessions.create(request.state.owner)
+        return JSONResponse(
+            {
+                "session": session.id,
+                "model": service.name,
+                "model_sha256": service.sha256,
+                "vocab_fingerprint": fingerprint,
+                "protocol": PROTOCOL,
+                "n_ctx": service.model.n_ctx,
+                "max_draft": MAX_DRAFT,
+                "ttl_s": service.limits.ttl_s,
+            },
+            status_code=201,
+        )
+
+    async def delete(self, request: Request) -> Response:
+        with suppress(Refusal):  # a retry finds it gone
+            self._service.sessions.delete(self._session(request))
+        return Response(status_code=204)
+
+    async def generate(self, request: Request) -> Response:
+        service = self._service
+        wanted = await read_message(request, Generate, limit=service.limits.body)
+        session = self._session(request)
+        if service.model.scheduler.load.waiting >= service.limits.waiting:
+            raise Refusal(429, "busy", "too many answers wait", headers={"Retry-After": "2"})
+        self._check(wanted, session)
+        if session.answer is not None:
+            service.model.scheduler.cancel(session.answer.generation)
+        session.transcript.truncate(wanted.base)
+        session.transcript.extend(wanted.append)
+        answer = session.begin(
+            lambda on_event: self._generation(session, wanted, on_event),
+            service.model.scheduler.cancel,
+        )
+        service.model.scheduler.submit(answer.generation)
+        lines = self._lines(answer, len(session.transcript))
+        return StreamingResponse(lines, media_type=NDJSON, headers=STREAM_HEADERS)
+
+    async def drafts(self, request: Request) -> Response:
+        service, session = self._service, self._session(request)
+        async for line in read_lines(request, limit=service.limits.line):
+            hint = parse(Hint, line)
+            if len(hint.tokens) > service.limits.hint_tokens:
+                most = service.limits.hint_tokens
+                raise Refusal(413, "hint", f"a hint has at most {most} tokens")
+            _check_ids(hint.tokens, service.model.vocab.size)
+            if session.answer is not None and session.answer.gen == hint.gen:
+                prefix_hash = bytes.fromhex(hint.prefix_hash)
+                service.model.scheduler.hint(session.answer.generation, prefix_hash, hint.tokens)
+        return JSONResponse({"committed": len(session.transcript), "t_us": now_us()})
+
+    def _session(self, request: Request) -> Session:
+        return self._service.sessions.get(request.state.owner, request.path_params["session"])
+
+    def _check(self, wanted: Generate, session: Session) -> None:
+        """Raises Refusal where `wanted` cannot follow what is known of the session."""
+        service, transcript = self._service, session.transcript
+        known = wanted.base <= len(transcript)
+        if not known or transcript.hash_at(wanted.base).hex() != wanted.base_hash:
+            raise Refusal(
+                409,
+                "base",
+                "the transcript differs: go on from this length if its hash is yours, else from 0",
+                length=len(transcript),
+                hash=transcript.hash.hex(),
+            )
+        n = wanted.base + len(wanted.append)
+        if n == 0:
+            raise Refusal(400, "empty", "there is nothing to continue")
+        if n >= service.model.n_ctx:
+            message = f"{n} tokens leave no room for an answer in {service.model.n_ctx}"
+            raise Refusal(413, "context", message, n_ctx=service.model.n_ctx)
+        n_vocab = service.model.vocab.size
+        _check_ids(wanted.append, n_vocab)
+        _check_ids(list(wanted.sampling.logit_bias), n_vocab)
+
+    def _generation(self, session: Session, wanted: Generate, on_event: Any) -> Generation:
+        prompt = session.transcript.copy()
+        room = self._service.model.n_ctx - len(prompt)
+        sampling = wanted.sampling.model_dump() | {"seed": wanted.seed}
+        return Generation(
+            session.id,
+            prompt,
+            SamplingParams(**sampling),
+            on_event,
+            max_tokens=room if wanted.max_tokens is None else min(room, wanted.max_tokens),
+            patience_s=wanted.patience_ms / 1000,
+        )
+
+    async def _lines(self, answer: Answer, start: int) -> AsyncIterator[bytes]:
+        """The stream of one answer. A client that vanishes ends its answer."""
+        pings = 0
+        try:
+            yield _line({"gen": answer.gen, "pos": start, "tokens": [], "t_us": now_us()})
+            while True:
+                try:
+                    async with asyncio.timeout(self._service.limits.ping_s):
+                        event, at = await answer.events.get()
+                except TimeoutError:
+                    pings += 1
+                    yield _line({"ping": pings, "t_us": now_us()})
+                    continue
+                self._count(event)
+                yield _line({"gen": answer.gen, **_as_json(event), "t_us": at})
+                if isinstance(event, Ended):
+                    return
+        finally:
+            self._service.model.scheduler.cancel(answer.generation)
+
+    def _count(self, event: Event) -> None:
+        metrics = self._service.metrics
+        if isinstance(event, Committed):
+            metrics.count("tokens", len(event.tokens))
+            metrics.count("hints_verified", event.drafted)
+            metrics.count("hints_accepted", event.accepted)
+        else:
+            metrics.count("answers", ended=event.reason)
+
+
+def _as_json(event: Event) -> dict[str, Any]:
+    if isinstance(event, Committed):
+        return {
+            "pos": event.pos,
+            "tokens": event.tokens,
+            "margins": [round(margin, 4) for margin in event.margins],
+            "accepted": event.accepted,
+            "drafted": event.drafted,
+        }
+    ended: dict[str, Any] = {"finish": event.reason}
+    if event.end_token is not None:
+        ended["end_token"] = event.end_token
+    if event.error is not None:
+        ended["error"] = event.error
+    return ended
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+
+def _check_ids(tokens: list[int], n_vocab: int) -> None:
+    if tokens and max(tokens) >= n_vocab:
+        raise Refusal(400, "token", f"token id {max(tokens)} is outside the vocabulary ({n_vocab})")

@@ -1,0 +1,94 @@
+"""A model loaded for many sessions, working in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from specengine.cancel import AbortFlag
+from specengine.llama import library
+from specengine.llama.batch_cache import LlamaBatchCache
+from specengine.llama.model import LlamaModel
+from specengine.llama.threads import default_threads
+from specengine.llama.vocab import LlamaVocab
+from specengine.serving.allocation import MIN_WIDTH
+from specengine.serving.scheduler import Scheduler
+from specengine.thread import EngineThread
+
+logger = logging.getLogger(__name__)
+
+MAX_DRAFT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How a model is served; `n_ctx` tokens for each of `places` sessions at a time."""
+
+    n_ctx: int = 4096
+    places: int = 4
+    n_threads: int | None = None
+    use_extra_bufts: bool = True
+
+
+class ServedModel:
+    """Loads in the constructor, works until `close`. Made and closed from any one thread."""
+
+    def __init__(
+        self,
+        path: Path,
+        options: ServeOptions,
+        *,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """`on_progress` gets the loaded fraction. Raises ModelFileError, BackendError."""
+        self._thread = EngineThread()
+        self._abort = AbortFlag()
+        try:
+            self._thread.call(lambda: self._load(path, options, on_progress))
+        except BaseException:
+            self._thread.close()
+            raise
+        self._work: Future[None] = self._thread.submit(self.scheduler.run)
+
+    def close(self) -> None:
+        """End every answer with the reason "shutdown", free the model."""
+        self.scheduler.stop()
+        self._abort.set()  # nobody waits for what a pass would yield now
+        self._work.result()
+        self._thread.call(self._free)
+        self._thread.close()
+
+    def _load(
+        self, path: Path, options: ServeOptions, on_progress: Callable[[float], None] | None
+    ) -> None:
+        offload = bool(library.load().llama_supports_gpu_offload())
+        self._model = LlamaModel(
+            path,
+            use_extra_bufts=options.use_extra_bufts,
+            n_gpu_layers=-1 if offload else 0,
+            on_progress=on_progress,
+        )
+        self.vocab: LlamaVocab = self._model.vocab
+        self.chat_template = self._model.chat_template
+        self.n_ctx = min(options.n_ctx, self._model.n_ctx_train)
+        try:
+            self._cache = LlamaBatchCache(
+                self._model,
+                n_sequences=options.places,
+                n_ctx=self.n_ctx,
+                n_threads=options.n_threads or default_threads(),
+                abort=self._abort,
+                max_rows=MIN_WIDTH * options.places + 2 * MAX_DRAFT,
+                n_batch=max(512, 4 * (MIN_WIDTH * options.places + 2 * MAX_DRAFT)),
+            )
+        except BaseException:
+            self._model.close()
+            raise
+        self.scheduler = Scheduler(self._cache, self.vocab.eog, max_draft=MAX_DRAFT)
+
+    def _free(self) -> None:
+        self._cache.close()
+        self._model.close()

@@ -1,0 +1,12 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.verify_server import VerifyServer, running_server
+
+
+@pytest.fixture(scope="module")
+def server(tiny_model: Path) -> Iterator[VerifyServer]:
+    with running_server(tiny_model) as running:
+        yield running

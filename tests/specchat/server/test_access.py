@@ -1,0 +1,103 @@
+"""Who gets in, and how much each may have."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from specchat.errors import SpecchatError
+from specchat.server.keys import Keys, load_keys
+from specchat.server.limits import Limits
+from specchat.server.listen import JsonLines, Listen, check_exposure
+from support.verify_server import VerifyServer, running_server
+
+KEY, OTHER = "k" * 20 + "1", "k" * 20 + "2"
+SESSIONS = "/specchat/v1/sessions"
+NEW = {"protocol": {"min": 1, "max": 1}}
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def test_keys_limits_and_logs(tiny_model: Path, caplog: pytest.LogCaptureFixture) -> None:
+    limits = Limits(sessions_per_key=2)
+    caplog.set_level(logging.INFO, "specchat.server")
+    with running_server(tiny_model, keys=(KEY, OTHER), limits=limits) as server:
+        with server.client() as client:
+            assert client.get("/health").status_code == 200
+            for path in ("/specchat/v1/info", "/metrics", "/v1/models", "/openapi.json"):
+                assert client.get(path).status_code == 401
+            assert client.get("/v1/models", headers=bearer(KEY + "x")).status_code == 401
+            assert client.get("/v1/models", headers=bearer(OTHER)).status_code == 200
+            own = client.post(SESSIONS, json=NEW, headers=bearer(KEY)).json()["session"]
+            assert client.post(SESSIONS, json=NEW, headers=bearer(KEY)).status_code == 201
+            third = client.post(SESSIONS, json=NEW, headers=bearer(KEY))
+            assert (third.status_code, third.headers["retry-after"]) == (429, "10")
+            assert client.post(SESSIONS, json=NEW, headers=bearer(OTHER)).status_code == 201
+            body = {"base": 0, "base_hash": "0" * 32, "append": [1], "seed": 1, "max_tokens": 1}
+            path = f"{SESSIONS}/{own}/generate"
+            assert client.post(path, json=body, headers=bearer(OTHER)).status_code == 410
+            assert client.post(path, json=body, headers=bearer(KEY)).status_code == 200
+        _unused_sessions_end(server)
+    logged = "\n".join(JsonLines().format(record) for record in caplog.records)
+    assert '"route": "/specchat/v1/sessions/{session}/generate", "status": 200' in logged
+    assert KEY not in logged
+    assert own not in logged
+
+
+def _unused_sessions_end(server: VerifyServer) -> None:
+    sessions = server.service.sessions
+    sessions.ttl_s = 0.05
+    time.sleep(0.1)
+    with server.client(headers=bearer(KEY)) as client:
+        assert client.post(SESSIONS, json=NEW).status_code == 201
+    assert len(sessions) == 1
+
+
+def test_without_keys_only_this_computer_is_served(server: VerifyServer) -> None:
+    with server.client() as client:
+        assert client.get("/v1/models", headers={"Host": "attacker.example"}).status_code == 403
+        assert client.get("/v1/models", headers={"Host": "localhost:1"}).status_code == 200
+    check_exposure(Listen("127.0.0.1", 1), has_keys=False)
+    with pytest.raises(SpecchatError, match="lets others in"):
+        check_exposure(Listen("0.0.0.0", 1), has_keys=False)
+
+
+def test_a_web_page_cannot_send_what_needs_no_preflight(server: VerifyServer) -> None:
+    with server.client() as client:
+        response = client.post(SESSIONS, content=b"{}", headers={"Content-Type": "text/plain"})
+    assert response.status_code == 415
+
+
+def test_too_many_waiting_answers_are_turned_away(server: VerifyServer) -> None:
+    before = server.service.limits
+    server.service.limits = replace(before, waiting=0)
+    try:
+        with server.client() as client:
+            body = {"messages": [{"role": "user", "content": "hi"}]}
+            response = client.post("/v1/chat/completions", json=body)
+    finally:
+        server.service.limits = before
+    assert (response.status_code, response.headers["retry-after"]) == (429, "2")
+
+
+def test_keys_come_from_the_environment_and_a_private_file(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"# mine\n{KEY}\n\n")
+    file.chmod(0o600)
+    keys = load_keys({"SPECCHAT_SERVER_KEY": OTHER}, file)
+    assert keys.owner(bearer_lower(KEY)) != keys.owner(bearer_lower(OTHER))
+    file.chmod(0o644)
+    with pytest.raises(SpecchatError, match="chmod 600"):
+        load_keys({}, file)
+    with pytest.raises(SpecchatError, match="at least 16"):
+        Keys(["short"])
+
+
+def bearer_lower(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}

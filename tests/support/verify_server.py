@@ -1,0 +1,77 @@
+"""The real server over a real model, in a thread of this process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import uvicorn
+
+from specchat.server.app import make_app
+from specchat.server.keys import Keys
+from specchat.server.limits import Limits
+from specchat.server.service import Service
+from specengine.gguf import read_gguf
+from specengine.serving.served import ServedModel, ServeOptions
+
+
+@dataclass
+class VerifyServer:
+    """`url` has no final slash."""
+
+    url: str
+    service: Service
+
+    def client(self, **options: object) -> httpx.Client:
+        return httpx.Client(base_url=self.url, trust_env=False, timeout=60, **options)  # type: ignore[arg-type]
+
+    def wait_until_idle(self) -> None:
+        """Until no answer is under way any more."""
+        load = self.service.model.scheduler
+        deadline = time.monotonic() + 20
+        while load.load.running or load.load.waiting:
+            assert time.monotonic() < deadline, f"still at work: {load.load}"
+            time.sleep(0.02)
+
+
+@contextmanager
+def running_server(
+    model: Path,
+    *,
+    keys: tuple[str, ...] = (),
+    limits: Limits | None = None,
+    places: int = 3,
+    n_ctx: int = 512,
+    port: int = 0,
+) -> Iterator[VerifyServer]:
+    served = ServedModel(model, ServeOptions(n_ctx=n_ctx, places=places, n_threads=1))
+    service = Service(
+        "tiny", served, read_gguf(model), Keys(keys), sha256="0" * 64, limits=limits or Limits()
+    )
+    config = uvicorn.Config(
+        make_app(service),
+        host="127.0.0.1",
+        port=port,
+        log_config=None,
+        access_log=False,
+        http="h11",
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the server did not start"
+        time.sleep(0.01)
+    bound = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield VerifyServer(f"http://127.0.0.1:{bound}", service)
+    finally:
+        service.model.scheduler.stop()  # as a signal does
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive(), "the server did not stop"
