@@ -1,0 +1,7 @@
+"""What can go wrong in a benchmark."""
+
+from specchat.errors import SpecchatError
+
+
+class BenchmarkError(SpecchatError):
+    """A suite, a side or the peer cannot be used; one line that says why and what to do."""

@@ -1,0 +1,40 @@
+"""llama-server out of the package `xllamacpp`, in a process of its own.
+
+`python -m specchat.benchmark.peer_child JSON PORT` serves until its standard input ends. It brings
+a llama.cpp of its own, which must never meet ours in one process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+
+from specchat.benchmark.peer_server import PeerModels
+
+
+def serve(models: PeerModels, port: int) -> None:
+    xllamacpp = importlib.import_module("xllamacpp")
+    # As llama-server itself says at its start; see `peer_server`.
+    print(f"build_info: xllamacpp {xllamacpp.__version__}", file=sys.stderr)
+    print(f"system_info: {xllamacpp.get_system_info()}", file=sys.stderr, flush=True)
+    params = xllamacpp.CommonParams()
+    params.port = port
+    params.model.path = str(models.target)
+    params.n_ctx = models.n_ctx
+    params.cpuparams.n_threads = models.threads
+    params.cpuparams_batch.n_threads = models.threads
+    if models.draft is not None:
+        params.speculative.draft.mparams.path = str(models.draft)
+        # The command line of llama-server infers this from the file; this is what it infers.
+        kind = xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE
+        params.speculative.types = [kind]
+    server = xllamacpp.Server(params)
+    sys.stdin.read()
+    del server  # it serves for as long as it is referenced
+
+
+if __name__ == "__main__":
+    # Ctrl-C is for the benchmark, which then ends this process itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    serve(PeerModels.model_validate_json(sys.argv[1]), int(sys.argv[2]))

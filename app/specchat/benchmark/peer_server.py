@@ -1,0 +1,148 @@
+"""Starts and ends llama-server: out of the package `xllamacpp`, or a program that is named."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+from pydantic import BaseModel, ConfigDict
+
+from specchat.benchmark.errors import BenchmarkError
+
+NAME = "llama-server"
+_PACKAGE = "xllamacpp"
+
+_START_S = 600.0  # to load its models
+_END_S = 10.0
+_NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: no Ctrl-C for it
+
+
+class PeerModels(BaseModel):
+    """What the peer loads: the very files, threads and context length of our own pair."""
+
+    model_config = ConfigDict(frozen=True)
+
+    target: Path
+    draft: Path | None
+    n_ctx: int
+    threads: int
+
+
+class PeerServer:
+    """A llama-server, everything but `PeerModels` at its defaults."""
+
+    def __init__(self, against: str, models: PeerModels) -> None:
+        """Start it, to be waited for with `ready` and ended with `close`.
+
+        `against`: `llama-server`, or the path of one. Raises BenchmarkError where there is none.
+        """
+        port = _free_port()
+        command = _command(find_program(against), models, port)
+        self.address = f"http://127.0.0.1:{port}"
+        # Not a pipe, which nobody would read while it serves; appended to, since the position in
+        # the file is shared with the process.
+        self._log = tempfile.TemporaryFile("a+b", prefix="specchat-peer-")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,  # Ctrl-C is for us alone
+            creationflags=_NEW_GROUP,
+        )
+        self.version = self.features = "unknown"
+
+    async def ready(self) -> None:
+        """Return when it has loaded its models. Raises BenchmarkError where it does not start."""
+        deadline = time.monotonic() + _START_S
+        async with httpx.AsyncClient(trust_env=False) as client:
+            while not await self._is_healthy(client):
+                if self._process.poll() is not None:
+                    raise BenchmarkError(f"{NAME} does not start: {self.last_words()}")
+                if time.monotonic() > deadline:
+                    raise BenchmarkError(f"{NAME} is not ready after {_START_S:.0f} s")
+                await asyncio.sleep(0.1)
+        log = self._read_log()
+        self.version = _found(r"build_info: (.+)", log) or self.version
+        self.features = _features(_found(r"system_info: (.+)", log) or "") or self.features
+
+    def last_words(self) -> str:
+        """The last line of its log: why it failed."""
+        lines = self._read_log().strip().splitlines()
+        return lines[-1].strip() if lines else "it said nothing"
+
+    def close(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.communicate(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+        self._log.close()
+
+    async def _is_healthy(self, client: httpx.AsyncClient) -> bool:
+        try:
+            response = await client.get(f"{self.address}/health")
+        except httpx.TransportError:
+            return False  # it does not listen yet
+        return response.status_code == httpx.codes.OK
+
+    def _read_log(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode("utf-8", "replace")
+
+
+def find_program(against: str) -> str | None:
+    """The program to run; None stands for the package. Raises BenchmarkError where there is none.
+
+    The package comes first, then a llama-server on PATH.
+    """
+    if against != NAME:
+        if found := shutil.which(against):
+            return found
+        raise BenchmarkError(f"--against {against}: there is no such program")
+    if importlib.util.find_spec(_PACKAGE) is not None:
+        return None
+    if found := shutil.which(NAME):
+        return found
+    raise BenchmarkError(
+        f"--against {NAME} needs one: install the package with `pip install {_PACKAGE}`, "
+        "or name the program by its path"
+    )
+
+
+def _command(program: str | None, models: PeerModels, port: int) -> list[str]:
+    if program is None:
+        child = [sys.executable, "-m", "specchat.benchmark.peer_child"]
+        return [*child, models.model_dump_json(), str(port)]
+    threads = str(models.threads)
+    draft = [] if models.draft is None else ["-md", str(models.draft)]
+    return [
+        *(program, "-m", str(models.target), *draft, "-c", str(models.n_ctx)),
+        *("-t", threads, "-tb", threads, "--host", "127.0.0.1", "--port", str(port)),
+    ]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _found(pattern: str, text: str) -> str | None:
+    match = re.search(pattern, text)
+    return match[1].strip() if match else None
+
+
+def _features(system_info: str) -> str:
+    return " ".join(re.findall(r"(\w+) = 1\b", system_info))

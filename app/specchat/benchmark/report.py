@@ -1,0 +1,175 @@
+"""What a run measured, as `specchat bench --json` prints it and `bench/results/` keeps it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from specengine.events import FinishReason
+from specengine.sampling import SamplingParams
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ModelFile(_Part):
+    """A GGUF file. `name` is what it calls itself: padded files say there that they are."""
+
+    file: str
+    name: str
+    bytes: int
+    sha256: str
+    quantization: str
+    pass_s: dict[int, float]
+    """Seconds of a pass by its width in tokens, measured before the run."""
+
+
+class Machine(_Part):
+    platform: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    python: str
+    llama_cpp_python: str
+    llama_cpp_features: str
+    """What llama.cpp's library was built for, in its own words."""
+    threads: int
+    openmp: dict[str, str]
+    """Environment variables that say how threads wait."""
+
+
+class SideInfo(_Part):
+    name: str
+    description: str
+
+
+class ConditionInfo(_Part):
+    name: str
+    sampling: SamplingParams
+    busy_neighbour: bool
+    thorough: bool
+    """False: only the first prompt of each category, once."""
+
+
+class OwnTiming(_Part):
+    """What a side says of itself, in seconds; None where it does not."""
+
+    prompt_s: float | None = None
+    decode_s: float | None = None
+    draft_s: float | None = None
+    verify_s: float | None = None
+    overhead_s: float | None = None
+
+
+class Measured(_Part):
+    """What one answer cost. Times are taken where the text arrives, in the same way for all."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    finish_reason: FinishReason
+    ttft_s: float
+    decode_s: float
+    """From the first token to the end of the answer."""
+    own: OwnTiming
+    target_passes: int
+    drafted: int
+    accepted: int
+    digest: str
+    """BLAKE2b of the text: equal for equal answers."""
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """After the first token, which belongs to the prompt."""
+        if self.completion_tokens < 2 or self.decode_s <= 0:
+            return None
+        return (self.completion_tokens - 1) / self.decode_s
+
+
+class Sample(Measured):
+    """An answer of one side, and what it was an answer to."""
+
+    condition: str
+    category: str
+    prompt: str
+    turn: int
+    """From 1; above 1 only in chats."""
+    repeat: int
+    side: str
+    energy_j: float | None
+    """Of the whole machine, from the question to the end of the answer."""
+
+
+class Spread(_Part):
+    """Median and quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+
+class Figures(_Part):
+    """One side in one category, over all its answers. Category None: in all of them."""
+
+    condition: str
+    category: str | None
+    side: str
+    answers: int
+    tokens_per_s: Spread | None
+    ttft_s: Spread
+    completion_tokens: Spread
+    acceptance_rate: float | None
+    tokens_per_pass: float | None
+    overhead: float | None
+    """overhead_s / decode_s of the side's own timing."""
+    joules_per_token: float | None
+    same_text: float | None
+    """Share of greedy answers with the very tokens of the target alone."""
+
+
+class Worst(_Part):
+    prompt: str
+    turn: int
+    ratio: float
+
+
+class Comparison(_Part):
+    """How many times as fast as another side, whose answers were measured in turn with it.
+
+    The ratio of a prompt is the median over its repeats; `ratio` is the spread over prompts.
+    Category None: the geometric mean of the categories' medians.
+    """
+
+    condition: str
+    category: str | None
+    side: str
+    over: str
+    prompts: int
+    ratio: Spread
+    worst: Worst
+    of_bound: float | None
+    """Share of the speed of a free, perfect drafter; only over the target alone."""
+
+
+class Report(_Part):
+    format: Literal[1] = 1
+    specchat: str
+    started_at: datetime
+    complete: bool
+    """False: the run was interrupted, and this is what it had measured."""
+    machine: Machine
+    profile: str
+    target: ModelFile
+    draft: ModelFile | None
+    sides: tuple[SideInfo, ...]
+    conditions: tuple[ConditionInfo, ...]
+    max_tokens: int
+    repeats: int
+    reproducible: bool
+    bound: float
+    """max_n n/v(n)·v(1): the speed-up of a drafter that is free and always right."""
+    figures: tuple[Figures, ...]
+    comparisons: tuple[Comparison, ...]
+    samples: tuple[Sample, ...]

@@ -1,0 +1,232 @@
+"""One run of the benchmark: load, warm up, measure. Stopped early, it gives what it has."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from specchat.benchmark.conditions import Condition
+from specchat.benchmark.energy import EnergyMeter
+from specchat.benchmark.machine import describe_machine, describe_model
+from specchat.benchmark.peer import PEER, PEER_ALONE, PeerSide
+from specchat.benchmark.peer_server import PeerModels, PeerServer
+from specchat.benchmark.report import ConditionInfo, Report, Sample, SideInfo
+from specchat.benchmark.runner import Step, measure, plan_steps, warm_up
+from specchat.benchmark.sides import ADAPTIVE, Side, default_names, local_sides
+from specchat.benchmark.suite import Item
+from specchat.benchmark.summary import ALONE, bound, comparisons, figures
+from specchat.errors import SpecchatError
+from specchat.models.ensure import ensure_model
+from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.runtime import AnswerOptions, Runtime
+from specchat.version import __version__
+from specengine.chat_template import Turn
+from specengine.errors import SpecEngineError
+from specengine.events import Progress
+from specengine.llama.threads import default_threads
+
+_PREFIX = 256  # tokens before the passes whose cost is measured
+_PASS_REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure."""
+
+    profile: Profile
+    items: tuple[Item, ...]
+    conditions: tuple[Condition, ...]
+    side_names: tuple[str, ...] = ()
+    """Beside the target alone; none stands for the controller and a fixed length of each drafter"""
+    against: str | None = None
+    repeats: int = 5
+    max_tokens: int = 256
+    reproducible: bool = False
+    threads: int | None = None
+    offline: bool = False
+
+
+class Watcher:
+    """Hears how a run goes on; this one lets it pass."""
+
+    def load(self, event: Progress) -> None:
+        """A model is fetched or loaded. Called from other threads."""
+
+    def stage(self, what: str) -> None:
+        """Something begins that takes a while."""
+
+    def measuring(self, answers: int) -> None:
+        """The comparison begins; it takes so many answers."""
+
+    def step(self, step: Step, side: Side) -> None:
+        """`side` answers the item of `step` now."""
+
+    def sample(self, sample: Sample) -> None:
+        """One of the answers has been measured."""
+
+    def repeat(self, so_far: Report) -> None:
+        """All prompts have been answered once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    report: Report
+    error: Exception | None
+    """What ended the run before its time, unless it was interrupted."""
+
+
+async def run(plan: Plan, registry: Registry, watcher: Watcher) -> Outcome:
+    """Measure what `plan` says.
+
+    Interrupted (its task cancelled) or broken while it measures, it returns what it has; before
+    that it raises CancelledError, SpecchatError or SpecEngineError.
+    """
+    async with AsyncExitStack() as stack:
+        runtime = Runtime(registry, n_threads=plan.threads, offline=plan.offline)
+        stack.push_async_callback(runtime.close)
+        await runtime.load(plan.profile, watcher.load)
+        sides = [
+            *_local_sides(plan, runtime),
+            *await _peer_sides(plan, registry, runtime, watcher, stack),
+        ]
+        system = [] if plan.profile.system is None else [Turn("system", plan.profile.system)]
+        watcher.stage("warming up")
+        await warm_up(sides, system)
+        watcher.stage("measuring passes")
+        compose = await _composer(plan, sides, runtime)
+        essential = (ALONE, ADAPTIVE, PEER, PEER_ALONE)
+        steps = plan_steps(plan.conditions, plan.items, sides, plan.repeats, essential)
+        watcher.measuring(sum(len(step.sides) * len(step.item.turns) for step in steps))
+        return await _collect(steps, system, watcher, compose)
+
+
+async def _collect(
+    steps: Sequence[Step],
+    system: Sequence[Turn],
+    watcher: Watcher,
+    compose: Callable[[Sequence[Sample], bool], Report],
+) -> Outcome:
+    samples: list[Sample] = []
+    error: Exception | None = None
+    complete = False
+    try:
+        async for sample in measure(steps, system, EnergyMeter(), watcher.step):
+            if samples and sample.repeat != samples[-1].repeat:
+                watcher.repeat(compose(samples, False))
+            samples.append(sample)
+            watcher.sample(sample)
+        complete = True
+    except asyncio.CancelledError:
+        pass  # Ctrl-C ends the measuring, not the program: there is something to show
+    except (SpecchatError, SpecEngineError) as failure:
+        error = failure
+    return Outcome(compose(samples, complete), error)
+
+
+def _local_sides(plan: Plan, runtime: Runtime) -> list[Side]:
+    options = AnswerOptions(max_tokens=plan.max_tokens, reproducible=plan.reproducible)
+    has_draft_model = plan.profile.draft not in (None, *DRAFTERS_WITHOUT_MODEL)
+    names = plan.side_names or default_names(has_draft_model=has_draft_model)
+    return local_sides(names, runtime, options, has_draft_model=has_draft_model)
+
+
+async def _peer_sides(
+    plan: Plan, registry: Registry, runtime: Runtime, watcher: Watcher, stack: AsyncExitStack
+) -> list[Side]:
+    """llama-server with the draft model at its defaults, and on the target alone."""
+    if plan.against is None:
+        return []
+    target, *_ = await runtime.run(lambda pair: pair.files)
+    n_ctx = await runtime.run(lambda pair: pair.n_ctx)
+    cancel = threading.Event()
+    stack.callback(cancel.set)  # an interrupted download ends
+    draft = await asyncio.to_thread(_peer_draft, plan, registry, watcher, cancel)
+    threads = plan.threads or default_threads()
+    models = {PEER_ALONE: PeerModels(target=target, draft=None, n_ctx=n_ctx, threads=threads)}
+    if draft is not None:
+        models[PEER] = models[PEER_ALONE].model_copy(update={"draft": draft})
+    sides: list[Side] = []
+    for name, loads in models.items():
+        watcher.stage(f"starting {name}")
+        server = PeerServer(plan.against, loads)
+        stack.callback(server.close)
+        await server.ready()
+        drafts = f"drafts by {loads.draft.name}" if loads.draft else "the target alone"
+        words = f"{server.version} at its defaults, {drafts}; built for {server.features}"
+        side = PeerSide(name, words, server.address, runtime, plan.max_tokens)
+        stack.push_async_callback(side.close)
+        sides.append(side)
+    return sides
+
+
+def _peer_draft(
+    plan: Plan, registry: Registry, watcher: Watcher, cancel: threading.Event
+) -> Path | None:
+    """The draft model of the pair; of one that drafts without a model, its first alternative."""
+    for name in (plan.profile.draft, *plan.profile.alternatives):
+        if name is not None and name not in DRAFTERS_WITHOUT_MODEL:
+            break
+    else:
+        return None
+
+    def on_progress(done: int, total: int) -> None:
+        watcher.load(Progress("download", done, total, name))
+
+    model = registry.resolve(name)
+    offline = plan.offline or None
+    return ensure_model(model, offline=offline, cancel=cancel, on_progress=on_progress)
+
+
+async def _composer(
+    plan: Plan, sides: Sequence[Side], runtime: Runtime
+) -> Callable[[Sequence[Sample], bool], Report]:
+    """Makes a report of samples; what does not change while measuring is found out now."""
+    started_at = datetime.now(UTC)
+    repeats = min(_PASS_REPEATS, plan.repeats)
+    pass_s = await runtime.run(lambda pair: pair.measure_passes(prefix=_PREFIX, repeats=repeats))
+    files = await runtime.run(lambda pair: pair.files)
+    models = [
+        await asyncio.to_thread(describe_model, *pair) for pair in zip(files, pass_s, strict=True)
+    ]
+    machine = await asyncio.to_thread(describe_machine, plan.threads or default_threads())
+    best = bound(models[0].pass_s)
+    greedy = [c.name for c in plan.conditions if c.sampling.temperature == 0]
+    names = [side.name for side in sides]
+    pairs = [(name, ALONE) for name in names if name != ALONE]
+    pairs += [(ADAPTIVE, name) for name in (PEER, PEER_ALONE) if name in names]
+
+    def compose(samples: Sequence[Sample], complete: bool) -> Report:
+        return Report(
+            specchat=__version__,
+            started_at=started_at,
+            complete=complete,
+            machine=machine,
+            profile=plan.profile.name,
+            target=models[0],
+            draft=models[1] if len(models) > 1 else None,
+            sides=tuple(SideInfo(name=s.name, description=s.description) for s in sides),
+            conditions=tuple(_described(condition) for condition in plan.conditions),
+            max_tokens=plan.max_tokens,
+            repeats=plan.repeats,
+            reproducible=plan.reproducible,
+            bound=best,
+            figures=figures(samples, names, greedy),
+            comparisons=comparisons(samples, pairs, best),
+            samples=tuple(samples),
+        )
+
+    return compose
+
+
+def _described(condition: Condition) -> ConditionInfo:
+    return ConditionInfo(
+        name=condition.name,
+        sampling=condition.sampling,
+        busy_neighbour=condition.busy,
+        thorough=condition.thorough,
+    )

@@ -1,0 +1,143 @@
+"""`specchat bench`: speed on this machine, side by side with the target alone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from specchat import locations
+from specchat.benchmark.conditions import make_conditions
+from specchat.benchmark.errors import BenchmarkError
+from specchat.benchmark.progress import RunProgress
+from specchat.benchmark.report import Report
+from specchat.benchmark.session import Outcome, Plan, run
+from specchat.benchmark.suite import first_of_each_category, load_suite
+from specchat.benchmark.table import render
+from specchat.commands.options import model_options
+from specchat.models.registry import load_registry
+from specchat.selection import select_profile
+from specchat.settings import load_settings
+
+_INTERRUPTED = 130
+_WIDE = 200  # columns of tables that no terminal shows
+
+_REPEATS, _MAX_TOKENS = 5, 256
+_QUICK_REPEATS, _QUICK_MAX_TOKENS = 1, 64
+
+
+@click.command()
+@model_options
+@click.option("--categories", metavar="A,B", help="Only prompts of these categories.")
+@click.option(
+    "--prompts",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="JSON lines with id, category, and prompt or turns, in place of the suite.",
+)
+@click.option(
+    "--side",
+    "sides",
+    metavar="NAME",
+    multiple=True,
+    help="Compare the target alone with: adaptive, lookup-K or model-K (fixed draft length K).",
+)
+@click.option(
+    "--temperature",
+    "temperatures",
+    type=float,
+    multiple=True,
+    help="Default: 0 (greedy) and 0.8.",
+)
+@click.option("--top-k", type=int, help="Keep the k most probable tokens; 0 is off.")
+@click.option("--top-p", type=float, help="Keep the most probable mass p; 1 is off.")
+@click.option("--min-p", type=float, help="Drop below p of the most probable; 0 is off.")
+@click.option("--max-tokens", type=click.IntRange(min=2), help=f"Default: {_MAX_TOKENS}.")
+@click.option("--repeat", type=click.IntRange(min=1), help=f"Default: {_REPEATS}.")
+@click.option("--reproducible", is_flag=True, help="All sides say the same, bit for bit.")
+@click.option(
+    "--against",
+    metavar="llama-server|PATH",
+    help="Compare with llama-server too: of the package xllamacpp, or a program.",
+)
+@click.option("--busy", is_flag=True, help="Add a row with a busy neighbour process.")
+@click.option("--quick", is_flag=True, help="One short greedy answer for each category.")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Keep the JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables.")
+def command(output: Path | None, as_json: bool, **flags: Any) -> int:
+    """Measure this pair on this machine, side by side and in turn.
+
+    The target alone, each drafter with a fixed draft length, and the controller answer the same
+    prompts one after another. Ctrl-C ends the run and shows what it had measured.
+    """
+    settings = load_settings(threads=flags["threads"], ctx=flags["ctx"], offline=flags["offline"])
+    registry = load_registry(locations.registry_file())
+    profile = select_profile(
+        registry,
+        settings,
+        profile=flags["profile"],
+        target=flags["target"],
+        draft=flags["draft"],
+        system=flags["system"],
+    )
+    quick = flags["quick"]
+    items = load_suite(flags["prompts"], _names(flags["categories"]))
+    truncation = {name: flags[name] for name in ("top_k", "top_p", "min_p")}
+    plan = Plan(
+        profile=profile,
+        items=first_of_each_category(items) if quick else items,
+        conditions=make_conditions(
+            flags["temperatures"] or ((0.0,) if quick else (0.0, 0.8)),
+            {name: value for name, value in truncation.items() if value is not None},
+            untruncated=not quick,
+            busy=flags["busy"],
+        ),
+        side_names=flags["sides"],
+        against=flags["against"],
+        repeats=flags["repeat"] or (_QUICK_REPEATS if quick else _REPEATS),
+        max_tokens=flags["max_tokens"] or (_QUICK_MAX_TOKENS if quick else _MAX_TOKENS),
+        reproducible=flags["reproducible"],
+        threads=settings.threads,
+        offline=settings.offline,
+    )
+
+    def keep(report: Report) -> None:
+        if output is not None:
+            _write(output, report.model_dump_json(indent=1) + "\n")
+
+    if output is not None and not output.exists():
+        _write(output, "")  # hours later would be late to learn that it cannot be written
+    with RunProgress(on_repeat=keep) as progress:
+        outcome = asyncio.run(run(plan, registry, progress))
+    _show(outcome, as_json=as_json)
+    keep(outcome.report)
+    if outcome.error is not None:
+        raise outcome.error
+    return 0 if outcome.report.complete else _INTERRUPTED
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _show(outcome: Outcome, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(outcome.report.model_dump_json(indent=1))
+        return
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDE)
+    console.print(render(outcome.report))
+
+
+def _write(file: Path, text: str) -> None:
+    """Whole or not at all: what an earlier repeat left stays until the next is written."""
+    new = file.with_name(f"{file.name}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(file)
+    except OSError as error:
+        raise BenchmarkError(f"{file} cannot be written: {error.strerror or error}") from error
