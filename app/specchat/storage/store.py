@@ -61,7 +61,7 @@ class ChatStore:
         self._database.close()
 
     def chats(self, limit: int = 200) -> list[ChatSummary]:
-        """The chats, those changed last first."""
+        """At most `limit` chats (-1: all), those changed last first."""
         with self._database.reading() as db:
             return [_summary(row) for row in db.execute(_SUMMARIES, (limit,))]
 
@@ -190,7 +190,7 @@ class ChatStore:
             cursor = db.execute(
                 "UPDATE messages SET text = ?, tokens = ?, status = ?, stats = ?, writer = NULL"
                 " WHERE id = ?",
-                (text, _pack(tokens), status, stats and json.dumps(stats), message_id),
+                (text, _pack(tokens), status, _stats_json(stats), message_id),
             )
             _require_changed(cursor, message_id)
             search.index_message(db, message_id, text)
@@ -234,7 +234,7 @@ class ChatStore:
                     text=text,
                     tokens=_pack(message.tokens),
                     status="interrupted" if message.status == "streaming" else message.status,
-                    stats=message.stats and json.dumps(message.stats),
+                    stats=_stats_json(message.stats),
                     model=message.model and storable(message.model),
                     created_at=message.created_at.timestamp(),
                 )
@@ -310,6 +310,10 @@ def _pack(tokens: Sequence[int]) -> bytes:
 
 def _unpack(blob: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(blob) // 4}I", blob)
+
+
+def _stats_json(stats: dict[str, Any] | None) -> str | None:
+    return None if stats is None else storable(json.dumps(stats, ensure_ascii=False))
 
 
 def _time(seconds: float) -> datetime:
