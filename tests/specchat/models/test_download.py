@@ -231,12 +231,13 @@ def test_damaged_bytes_of_an_earlier_process_cost_only_time(
 def test_a_record_of_more_than_is_there_costs_only_time(
     server: FileServer, fetch: Fetch, small_gguf: bytes
 ) -> None:
-    publish_parts(server, small_gguf, 3)
+    paths = publish_parts(server, small_gguf, 3)
     source, sha256 = PARTS.replace("N", "3"), hashlib.sha256(small_gguf).hexdigest()
     record = {"source": source, "sha256": sha256, "pieces": 2, "size": 300_000}
     fetch.unfinished.joined.write_text(json.dumps(record))
     fetch.unfinished.part.write_bytes(small_gguf[:200_000])
     assert fetch(small_gguf, source) == small_gguf
+    assert [server.gets(path) for path in paths] == [[None]] * 3
 
 
 def interrupt_after(fetch: Fetch, reports: int) -> None:
