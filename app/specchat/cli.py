@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from specchat.commands.options import answer_options, model_options
 from specchat.version import __version__
 
 COMMANDS = ("ask", "models", "serve", "bench", "doctor", "sessions", "locate")
@@ -31,24 +34,33 @@ class _Commands(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option("--profile", help="Target and drafter by the name of a profile.")
+@model_options
+@answer_options
 @click.version_option(__version__, prog_name="specchat")
 @click.pass_context
-def specchat(ctx: click.Context, profile: str | None) -> None:
+def specchat(context: click.Context, /, **flags: Any) -> None:
     """Chat with a local model, faster than the model alone.
 
     Without a command: opens the chat; where standard input is not a terminal, answers it and exits.
     """
-    if ctx.invoked_subcommand is not None:
-        return
-    if sys.stdin.isatty():
+    if context.invoked_subcommand is not None:
+        _refuse_misplaced(context, context.invoked_subcommand, flags)
+    elif sys.stdin is not None and sys.stdin.isatty():
         from specchat.commands.chat import run_chat
 
-        run_chat(profile)
+        run_chat(flags)
     else:
         from specchat.commands.ask import command as ask
 
-        ctx.invoke(ask, profile=profile)
+        context.exit(context.invoke(ask, **flags))
+
+
+def _refuse_misplaced(context: click.Context, command: str, flags: dict[str, Any]) -> None:
+    """Flags before a command would silently do nothing."""
+    for name in flags:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            flag = "--" + name.replace("_", "-")
+            raise click.UsageError(f"{flag} belongs after {command}: specchat {command} {flag} …")
 
 
 def main() -> None:

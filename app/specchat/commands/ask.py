@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -18,7 +18,9 @@ from specchat.commands.event_progress import EventProgress
 from specchat.commands.options import (
     answer_options,
     model_options,
+    profile_flags,
     sampling_flags,
+    settings_of,
     to_answer_options,
 )
 from specchat.errors import SpecchatError
@@ -26,7 +28,6 @@ from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile, load_registry
 from specchat.runtime import AnswerOptions, Runtime
 from specchat.selection import select_profile, select_sampling
-from specchat.settings import load_settings
 from specengine.chat_template import Turn
 from specengine.errors import CancelledError
 from specengine.events import Chunk, Finished, Progress
@@ -39,20 +40,20 @@ _INTERRUPTED = 130
 @click.argument("prompt", required=False)
 @model_options
 @answer_options
+@click.option("--raw", is_flag=True, help="Send the prompt without a chat template.")
+@click.option(
+    "--logprobs", type=click.IntRange(0, 100), metavar="N", help="In JSON, with N alternatives."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
-def command(prompt: str | None, as_json: bool, **flags: Any) -> int:
+def command(
+    prompt: str | None, raw: bool, logprobs: int | None, as_json: bool, **flags: Any
+) -> int:
     """Answer PROMPT; standard input that is not a terminal is appended to it."""
-    settings = load_settings(threads=flags["threads"], ctx=flags["ctx"], offline=flags["offline"])
+    settings = settings_of(flags)
     registry = load_registry(locations.registry_file())
-    profile = select_profile(
-        registry,
-        settings,
-        profile=flags["profile"],
-        target=flags["target"],
-        draft=flags["draft"],
-        system=flags["system"],
-    )
-    options = to_answer_options(flags, select_sampling(profile, settings, sampling_flags(flags)))
+    profile = select_profile(registry, settings, **profile_flags(flags))
+    sampling = select_sampling(profile, settings, sampling_flags(flags))
+    options = replace(to_answer_options(flags, sampling), raw=raw, logprobs=logprobs)
     turns = _turns(profile, _question(prompt), options)
     runtime = Runtime(registry, n_threads=settings.threads, offline=settings.offline)
     with _interrupt(runtime):

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from specchat import locations
+from specchat.commands.options import (
+    profile_flags,
+    sampling_flags,
+    settings_of,
+    to_answer_options,
+)
 from specchat.earlier_answers import EarlierAnswers
 from specchat.last_profile import last_profile, remember_profile
 from specchat.log import log_to_file
@@ -13,16 +21,16 @@ from specchat.models.scan import scan
 from specchat.models.store import ModelStore
 from specchat.runtime import AnswerOptions, Runtime
 from specchat.selection import select_profile, select_sampling
-from specchat.settings import Settings, load_settings
+from specchat.settings import Settings
 from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services
 
 
-def run_chat(profile: str | None) -> None:
-    """Open the chat with `profile`, or with what was chosen in settings or at an earlier start."""
+def run_chat(flags: Mapping[str, Any]) -> None:
+    """Open the chat with what `flags` name, or with what was chosen in settings or earlier."""
     log_to_file()
-    settings = load_settings()
+    settings = settings_of(flags)
     registry = load_registry(locations.registry_file())
 
     def open_store() -> ChatStore:
@@ -37,8 +45,8 @@ def run_chat(profile: str | None) -> None:
         ),
         registry=registry,
         open_store=open_store,
-        options=partial(_options, settings),
-        profile=_chosen(registry, settings, profile),
+        options=partial(_options, settings, flags),
+        profile=_chosen(registry, settings, flags),
         remember=remember_profile,
         missing=partial(_missing, registry),
         scan=lambda: scan(locations.models_dir()),
@@ -47,15 +55,16 @@ def run_chat(profile: str | None) -> None:
     SpecchatApp(services).run()
 
 
-def _options(settings: Settings, profile: Profile) -> AnswerOptions:
-    return AnswerOptions(sampling=select_sampling(profile, settings, {}))
+def _options(settings: Settings, flags: Mapping[str, Any], profile: Profile) -> AnswerOptions:
+    sampling = select_sampling(profile, settings, sampling_flags(flags))
+    return to_answer_options(flags, sampling)
 
 
-def _chosen(registry: Registry, settings: Settings, flag: str | None) -> Profile | None:
-    """By flag, else by settings, else as last time; None at the first start."""
-    in_settings = settings.profile if "profile" in settings.model_fields_set else None
-    if name := flag or in_settings:
-        return select_profile(registry, settings, profile=name)
+def _chosen(registry: Registry, settings: Settings, flags: Mapping[str, Any]) -> Profile | None:
+    """By flags, else by settings, else as last time; None at the first start."""
+    named = {name: value for name, value in profile_flags(flags).items() if value is not None}
+    if named or "profile" in settings.model_fields_set:
+        return select_profile(registry, settings, **named)
     last = last_profile(registry)
     if last is None or settings.ctx is None:
         return last

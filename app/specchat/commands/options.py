@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from specchat.runtime import AnswerOptions
+from specchat.settings import Settings, load_settings
 from specengine.errors import GrammarError, SamplingError
 from specengine.json_schema import json_schema_to_gbnf
 from specengine.pair import MAX_DRAFT
@@ -65,11 +66,17 @@ def answer_options(command: F) -> F:
         ),
         click.option("--no-draft", is_flag=True, help="The target alone."),
         click.option("--reproducible", is_flag=True, help="Bit for bit the same text."),
-        click.option("--raw", is_flag=True, help="Send the prompt without a chat template."),
-        click.option(
-            "--logprobs", type=click.IntRange(0, 100), metavar="N", help="With N alternatives."
-        ),
     )
+
+
+def settings_of(flags: Mapping[str, Any]) -> Settings:
+    """The settings that hold under `flags`. Raises SpecchatError."""
+    return load_settings(**{name: flags[name] for name in ("threads", "ctx", "offline")})
+
+
+def profile_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that `select_profile` takes."""
+    return {name: flags[name] for name in ("profile", "target", "draft", "system")}
 
 
 def sampling_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,9 +97,7 @@ def to_answer_options(flags: Mapping[str, Any], sampling: SamplingParams) -> Ans
         draft_max=MAX_DRAFT if flags["draft_max"] is None else flags["draft_max"],
         draft_length=flags["draft_length"],
         drafting=not flags["no_draft"],
-        raw=flags["raw"],
         reproducible=flags["reproducible"],
-        logprobs=flags["logprobs"],
         grammar=_grammar(flags["grammar"], flags["json_schema"]),
     )
 

@@ -1,0 +1,53 @@
+"""The root of the command line, as a child process."""
+
+from pathlib import Path
+
+import pytest
+
+from specchat.cli import COMMANDS
+from specchat.version import __version__
+from support.command_line import specchat
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    result = specchat(tmp_path, "--help")
+    assert result.returncode == 0
+    for command in COMMANDS:
+        assert f"\n  {command} " in result.stdout.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_help(tmp_path: Path, command: str) -> None:
+    result = specchat(tmp_path, command, "--help")
+    assert result.returncode == 0
+    assert "Usage:" in result.stdout.decode()
+
+
+def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
+    assert specchat(tmp_path, "--version").stdout.decode().strip().endswith(__version__)
+
+
+def test_an_unknown_command_is_wrong_usage(tmp_path: Path) -> None:
+    result = specchat(tmp_path, "aks", "hi")
+    assert result.returncode == 2
+    assert "aks" in result.stderr.decode()
+
+
+def test_a_flag_before_a_command_is_refused_instead_of_ignored(tmp_path: Path) -> None:
+    result = specchat(tmp_path, "--temperature", "0", "ask", "hi")
+    assert result.returncode == 2
+    assert "--temperature belongs after ask" in result.stderr.decode()
+
+
+def test_nothing_on_standard_input_is_wrong_usage(tmp_path: Path) -> None:
+    assert specchat(tmp_path).returncode == 2
+
+
+def test_flags_hold_for_piped_input_too(tmp_path: Path, tiny_model: Path) -> None:
+    result = specchat(
+        tmp_path,
+        *("--target", str(tiny_model), "--system", "", "--temperature", "0", "--max-tokens", "8"),
+        stdin="What is the capital of France?",
+    )
+    assert result.returncode == 0, result.stderr.decode()
+    assert result.stdout.decode() == "The capital of France is Paris.\n"
