@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from specengine.chat_template import Turn
-
 from specchat.storage.records import Chat, Message, Role, Status
+from specengine.chat_template import Turn
 
 
 @dataclass(eq=False, slots=True)

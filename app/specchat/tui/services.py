@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from specengine.chat_template import Turn
-
 from specchat.models.registry import Model, Profile, Registry
 from specchat.models.scan import Found
 from specchat.runtime import AnswerOptions, Event
 from specchat.storage import ChatStore
 from specchat.tui.theme import DARK
+from specengine.chat_template import Turn
 from specengine.events import Progress
 
 

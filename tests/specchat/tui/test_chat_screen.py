@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
 
 import pytest
 from textual.events import Key, Paste
 from textual.widgets import TextArea
 
+from specchat.storage import ChatStore
 from specchat.tui.widgets.message import MessageView
 from specengine.chat_template import Turn
 from support.chat_app import StartChat
@@ -93,6 +96,34 @@ async def test_leaving_while_an_answer_streams_saves_it(start_chat: StartChat) -
         await chat.until(lambda: not chat.app.is_running)
         assert chat.stored[1] == ("assistant", "so far", "stopped")
         assert chat.app.return_code == 0
+
+
+async def test_leaving_saves_what_waited_for_its_turn(start_chat: StartChat) -> None:
+    async with start_chat(Script(["so far", " and on"], held=True)) as chat:
+        await chat.say("first")
+        await chat.say("second")
+        await chat.pilot.press("ctrl+q")
+        await chat.until(lambda: not chat.app.is_running)
+        assert chat.stored[2] == ("user", "second", "done")
+
+
+async def test_who_types_before_the_last_chat_is_open_gets_a_new_one(
+    start_chat: StartChat, tmp_path: Path
+) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    store.add_message(store.create_chat("tiny").id, "user", "an earlier question")
+    opened = threading.Event()
+
+    def slow() -> ChatStore:
+        opened.wait()
+        return store
+
+    async with start_chat(Script(["Hello."]), open_store=slow) as chat:
+        await chat.say("Hi")
+        opened.set()
+        await chat.until(lambda: len(store.chats()) == 2)
+        await chat.until(lambda: len(chat.stored) == 2)
+        assert chat.messages == ["Hi", "Hello."]
 
 
 async def test_ctrl_d_leaves_an_empty_prompt_and_deletes_in_a_full_one(
@@ -278,16 +309,14 @@ async def test_the_prompt_keeps_the_focus(start_chat: StartChat) -> None:
 
 
 async def test_the_last_answer_is_copied_and_saved(
-    start_chat: StartChat, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+    start_chat: StartChat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     async with start_chat(Script(["*Paris*"])) as chat:
         await chat.say("question")
         chat.screen.action_copy_answer()
         assert chat.app.clipboard == "*Paris*"
         chat.screen.action_save_answer()
-        from pathlib import Path
-
         await chat.until(lambda: bool(list(Path().glob("answer-*.md"))))
         assert next(Path().glob("answer-*.md")).read_text() == "*Paris*\n"
 

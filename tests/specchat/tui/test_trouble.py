@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Paste
+from textual.widgets._toast import Toast
 
 from specchat.errors import SpecchatError
 from specchat.models.registry import Registry
 from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
+from specchat.tui.printable import printable
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.services import Services
 from specengine.errors import ModelFileError
@@ -144,7 +147,6 @@ async def test_hostile_text_is_shown_and_never_obeyed(start_chat: StartChat) -> 
     async with start_chat(Script([HOSTILE], error=HOSTILE, notices=(HOSTILE,))) as chat:
         await chat.say(HOSTILE)
         await chat.until(lambda: len(chat.stored) == 2)
-        chat.app.notify(HOSTILE)
         await chat.pilot.press("ctrl+o")
         await chat.settle()
         drawn = chat.app.export_screenshot()
@@ -156,10 +158,17 @@ async def test_hostile_text_is_shown_and_never_obeyed(start_chat: StartChat) -> 
                 assert "@click" not in chat.app.screen.get_style_at(x, y).meta
 
 
+async def test_notifications_are_text_too(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        chat.app.notify(HOSTILE)
+        await chat.settle()
+        toast = chat.app.screen.query_one(Toast).render()
+        assert str(toast) == printable(HOSTILE)
+        assert toast.spans == []
+
+
 async def test_pasted_escape_sequences_are_visible_in_the_prompt(start_chat: StartChat) -> None:
     async with start_chat() as chat:
-        from textual.events import Paste
-
         chat.app.post_message(Paste("a\x1b[31mb\r\nc"))
         await chat.settle()
         assert chat.prompt.text == "a␛[31mb\nc"

@@ -118,7 +118,8 @@ def _column_widths(cells: list[list[Content]], available: int) -> list[int] | No
     """Widths in cells: what each column needs, or the widest ones cut to one common limit."""
     needed = [max(_natural_width(cell) for cell in column) for column in zip(*cells, strict=True)]
     available -= len(_COLUMN_GAP) * (len(needed) - 1)
-    for limit in range(max(needed), _COLUMN_MIN - 1, -1):
+    widest = max(needed)
+    for limit in range(widest, min(widest, _COLUMN_MIN) - 1, -1):
         widths = [min(width, limit) for width in needed]
         if sum(widths) <= available:
             return widths

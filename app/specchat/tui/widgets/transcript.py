@@ -92,8 +92,6 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def scroll_by_key(self, where: Destination) -> None:
         """Scrolls as the keys of that name do, while the prompt has the focus."""
-        if where in ("page_up", "home"):
-            self.release_anchor()
         getattr(self, f"scroll_{where}")(animate=False)
 
     def note(self, text: str, kind: NoteKind = "info") -> None:

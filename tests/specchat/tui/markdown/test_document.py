@@ -125,11 +125,19 @@ def test_an_open_fence_looks_as_it_will_when_it_closes() -> None:
     ]
 
 
+def test_an_open_fence_shows_every_line_that_came() -> None:
+    document = Document()
+    document.append("```\n")
+    for number in range(5):
+        document.append(f"line {number}\n")
+        assert shown(document) == [f" line {n}" for n in range(number + 1)]
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "[ref]: http://example.com/x",
-        "| a |\n|---|\n| 1 | dropped |",
+        "| a | b |\n|---|---|\n| 1 | 2 | dropped |",
         "![alt text](http://example.com/picture.png)",
         "<!-- remark --> &amp; <br/> <https://example.com>",
         "[name](javascript:alert(1))",
@@ -164,6 +172,10 @@ def test_tables_wrap_into_the_width_and_show_their_source_where_they_cannot() ->
         "three four   │",
     ]
     assert shown(Document.of_markdown(table), 8)[0] == "| left |"
+
+
+def test_a_table_may_be_narrow() -> None:
+    assert shown(Document.of_markdown("|a|b|\n|-|-|\n|1|2|")) == ["a │ b", "──┼──", "1 │ 2"]
 
 
 def test_a_long_code_line_wraps() -> None:
