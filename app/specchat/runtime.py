@@ -17,6 +17,10 @@ from specchat.errors import SpecchatError
 from specchat.models.registry import Profile, Registry
 from specchat.pass_costs import CostStore
 from specchat.preparation import prepare
+from specchat.remote.address import is_url
+from specchat.remote.network import NetworkThread
+from specchat.remote.pair import RemoteOptions, RemotePair
+from specchat.remote.preparation import prepare_remote
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
 from specengine.conversation import fit_turns
@@ -65,6 +69,7 @@ class Runtime:
         n_threads: int | None = None,
         offline: bool = False,
         earlier: Callable[[str], Sequence[Sequence[int]]] | None = None,
+        remote: RemoteOptions | None = None,
     ) -> None:
         """`offline`: connect to nothing, whatever the environment says. `earlier`: token ids of
         earlier answers of the target with that name, to draft from; called in the engine thread.
@@ -78,7 +83,9 @@ class Runtime:
         self._cancel_loading = threading.Event()
         self._thread = EngineThread()
         self._abort = AbortFlag()
-        self._pair: Pair | None = None
+        self._remote = remote or RemoteOptions()
+        self._network: NetworkThread | None = None
+        self._pair: Pair | RemotePair | None = None
         self._files: list[Path] = []
         self._running: Future[None] | None = None
         self._load_s = 0.0
@@ -90,6 +97,9 @@ class Runtime:
         """
         self._abort.clear()
         self._cancel_loading.clear()
+        if is_url(profile.target):
+            await self._connect(profile, on_event)
+            return
         ready = await asyncio.to_thread(
             prepare,
             profile,
@@ -150,7 +160,7 @@ class Runtime:
         """Do `work` on the loaded pair in the engine thread, after whatever it is doing."""
 
         def job() -> T:
-            if self._pair is None:
+            if not isinstance(self._pair, Pair):
                 raise SpecchatError("no model is loaded")
             return work(self._pair)
 
@@ -166,6 +176,41 @@ class Runtime:
         self.cancel()
         await asyncio.wrap_future(self._thread.submit(self._unload))
         await asyncio.to_thread(self._thread.close)
+        if self._network is not None:
+            self._network.close()
+
+    async def _connect(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
+        """`load` for a target on a server."""
+        if self._offline:
+            raise SpecchatError(f"offline nothing is connected to, {profile.target} neither")
+        network = self._network = self._network or NetworkThread()
+        ready = await asyncio.to_thread(
+            prepare_remote, profile, self._registry, network, on_event, self._cancel_loading
+        )
+
+        def swap() -> None:
+            self._unload()
+            self._files = [ready.draft] if ready.draft is not None else []
+            started = time.perf_counter()
+            self._pair = RemotePair(
+                ready,
+                network,
+                LoadOptions(
+                    ready.n_ctx,
+                    self._n_threads,
+                    ready.use_extra_bufts,
+                    self._costs.load(self._files),
+                ),
+                self._remote,
+                abort=self._abort,
+                on_progress=lambda name, done: on_event(
+                    Progress("load", round(1000 * done), 1000, name)
+                ),
+            )
+            self._load_s = time.perf_counter() - started
+            self.profile = profile
+
+        await asyncio.wrap_future(self._thread.submit(swap))
 
     async def _idle(self) -> None:
         """Wait for the answer before this one: the abort flag belongs to it until it has ended."""
@@ -228,7 +273,7 @@ class Runtime:
 
 
 def _encode(
-    pair: Pair, turns: Sequence[Turn], options: AnswerOptions
+    pair: Pair | RemotePair, turns: Sequence[Turn], options: AnswerOptions
 ) -> tuple[list[int], tuple[str, ...]]:
     """The prompt's token ids, and what a person should know about them."""
     if options.raw:

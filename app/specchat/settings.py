@@ -6,7 +6,7 @@ import difflib
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import (
@@ -54,6 +54,14 @@ class Settings(BaseSettings):
 
     offline: bool = False
     """No connection to anywhere: only models that are on this computer."""
+
+    patience_ms: Annotated[float, Field(ge=0, le=60_000)] = 0.0
+    """How long a target on a server waits for a draft before it goes on by itself, in
+    milliseconds: 0 is fastest, 1000 or more takes the fewest passes of the target."""
+
+    on_loss: Literal["wait", "stop", "local"] = "wait"
+    """What to do where the connection to a target is lost amid an answer: wait until it is back,
+    stop and keep what came, or go on locally in the words of the draft model."""
 
     theme: str = "specchat-dark"
     """Colours of the screen: specchat-dark, specchat-light, or the name of a Textual theme."""

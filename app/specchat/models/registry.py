@@ -23,6 +23,7 @@ from specchat import locations
 from specchat.models.errors import RegistryError
 from specchat.models.scan import scan
 from specchat.models.sources import problem
+from specchat.remote.address import is_url
 from specengine.sampling import SamplingParams
 
 DRAFTERS_WITHOUT_MODEL = ("none", "lookup")
@@ -71,7 +72,7 @@ class Profile(_Entry):
     description: str
     """One line for lists and the picker."""
     target: str
-    """A model's name."""
+    """A model's name, or the address of a server."""
     draft: str | None = None
     """`lookup`, `none` (as if absent), or a model's name."""
     alternatives: tuple[str, ...] = ()
@@ -87,7 +88,8 @@ class Profile(_Entry):
     def models(self) -> tuple[str, ...]:
         """Names of the models that it needs, and of the alternatives."""
         draft = [self.draft] if self.draft and self.draft not in DRAFTERS_WITHOUT_MODEL else []
-        return (self.target, *draft, *self.alternatives)
+        target = [] if is_url(self.target) else [self.target]
+        return (*target, *draft, *self.alternatives)
 
 
 class _File(_Entry):

@@ -22,13 +22,15 @@ class LlamaModel:
         *,
         use_extra_bufts: bool = True,
         n_gpu_layers: int = 0,
+        vocab_only: bool = False,
         abort: AbortFlag | None = None,
         on_progress: Callable[[float], None] | None = None,
     ) -> None:
         """Load `path`, which has been checked by `specengine.gguf` before.
 
         `use_extra_bufts` repacks weights for the CPU's fast kernels (AMX among them); the probe
-        says whether that works here. `on_progress` gets the loaded fraction, 0 to 1.
+        says whether that works here. `vocab_only` leaves the weights out. `on_progress` gets the
+        loaded fraction, 0 to 1.
         Raises ModelFileError with llama.cpp's own reason, CancelledError when `abort` is set.
         """
         llama = library.load()
@@ -37,6 +39,7 @@ class LlamaModel:
         params = llama.llama_model_default_params()
         params.use_extra_bufts = use_extra_bufts
         params.n_gpu_layers = n_gpu_layers
+        params.vocab_only = vocab_only
 
         def report(fraction: float, _: object) -> bool:
             if on_progress is not None:

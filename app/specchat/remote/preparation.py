@@ -1,0 +1,98 @@
+"""From an address to a target that can be drafted for: connected, known, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import httpx
+
+from specchat import locations
+from specchat.models.ensure import ensure_model
+from specchat.models.memory import require_memory
+from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.remote.address import parse_address
+from specchat.remote.errors import RemoteError
+from specchat.remote.http import explain
+from specchat.remote.keys import find_key
+from specchat.remote.network import NetworkThread
+from specchat.remote.server import ServedModelInfo, VerifyServer
+from specchat.remote.vocabulary import fetch_vocabulary
+from specengine.compatibility import require_compatible
+from specengine.errors import BackendError
+from specengine.events import Progress
+from specengine.gguf import read_gguf
+from specengine.llama.probe import probe
+from specengine.pair import DraftMethod
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRemote:
+    """What `RemotePair` needs to begin."""
+
+    server: VerifyServer
+    model: str
+    fingerprint: str
+    n_ctx: int
+    vocabulary: Path
+    draft: Path | None
+    method: DraftMethod
+    n_shared: int | None
+    use_extra_bufts: bool
+
+
+def prepare_remote(
+    profile: Profile,
+    registry: Registry,
+    network: NetworkThread,
+    on_event: Callable[[Progress], None],
+    cancel: Event,
+) -> PreparedRemote:
+    """Connect to the target that `profile` names, and fetch what is missing to draft for it.
+
+    Blocks. Raises SpecchatError or SpecEngineError with one line: nothing listens there, it is no
+    verify server, the draft model has another vocabulary.
+    """
+    server, model = network.call(_connect(profile.target))
+    on_event(Progress("load", 0, 0, f"the vocabulary of {model.name}"))
+    vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))
+    name = profile.draft or "none"
+    draft, n_shared = None, None
+    if name not in DRAFTERS_WITHOUT_MODEL:
+        path = ensure_model(
+            registry.resolve(name),
+            cancel=cancel,
+            on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
+        )
+        draft = read_gguf(path)
+        n_shared = require_compatible(read_gguf(vocabulary), draft).n_shared
+        require_memory(draft, None, model.n_ctx)
+    probed = probe(locations.cache_dir())
+    if not probed.works:
+        raise BackendError(probed.detail)
+    return PreparedRemote(
+        server,
+        model.name,
+        model.vocab_fingerprint,
+        model.n_ctx,
+        vocabulary,
+        draft.path if draft is not None else None,
+        "cascade" if draft is not None else "lookup" if name == "lookup" else "none",
+        n_shared,
+        probed.use_extra_bufts,
+    )
+
+
+async def _connect(url: str) -> tuple[VerifyServer, ServedModelInfo]:
+    """Raises RemoteError where there is no verify server."""
+    address = parse_address(url)
+    server = VerifyServer(address, find_key(address))
+    try:
+        info = await server.info()
+    except httpx.TransportError as error:
+        raise RemoteError(explain(error, address)) from error
+    if info is None or not info.models:
+        raise RemoteError(f"{address.base} is no specchat server")
+    return server, info.models[0]

@@ -1,0 +1,175 @@
+"""A verify server as its client sees it: one method for each request of docs/protocol.md."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from typing import Annotated, Any, TypeVar
+
+import httpx
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from specchat.remote.address import Address
+from specchat.remote.errors import RemoteError
+from specchat.remote.http import check, json_of, new_client
+from specchat.remote.keys import Key
+from specchat.server.messages import PROTOCOL
+
+M = TypeVar("M", bound=BaseModel)
+
+Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+_API = "/specchat/v1"
+_LONGEST_LINE = 1 << 20
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ServedModelInfo(_Answer):
+    name: str
+    sha256: str | None = None
+    vocab_fingerprint: Fingerprint
+    n_ctx: int
+
+
+class Info(_Answer):
+    server: str
+    models: list[ServedModelInfo]
+
+
+class SessionInfo(_Answer):
+    session: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,128}$")]
+    n_ctx: int
+    max_draft: int
+    vocab_fingerprint: str
+
+
+class Conflict(_Answer):
+    """What the server knows of the transcript instead."""
+
+    length: int
+    hash: str
+
+
+class Line(_Answer):
+    """A line of a stream; which of these it has tells what it is."""
+
+    gen: int | None = None
+    pos: int | None = None
+    tokens: list[int] | None = None
+    margins: list[float] = []
+    accepted: int = 0
+    drafted: int = 0
+    t_us: int = 0
+    finish: str | None = None
+    end_token: int | None = None
+    error: str | None = None
+
+
+class ConflictError(Exception):
+    def __init__(self, conflict: Conflict) -> None:
+        super().__init__("the transcript differs")
+        self.conflict = conflict
+
+
+class GoneError(Exception):
+    """The session is no more."""
+
+
+class VerifyServer:
+    """Belongs to one event loop. Raises httpx.TransportError for connections that fail."""
+
+    def __init__(self, address: Address, key: Key | None) -> None:
+        self.address = address
+        self._client = new_client(address, key)
+
+    async def info(self) -> Info | None:
+        """What the server has; None where this is no verify server."""
+        response = await self._client.get(self._url("/info"))
+        if response.status_code in (404, 405):
+            return None
+        await check(response)
+        try:
+            return Info.model_validate(json_of(response))
+        except (ValidationError, RemoteError):
+            return None
+
+    async def round_trip_s(self, times: int = 3) -> float:
+        """Seconds of the quickest of some small requests."""
+        quickest = float("inf")
+        for _ in range(times):
+            started = time.perf_counter()
+            await self._client.get(self.address.url("/health"))
+            quickest = min(quickest, time.perf_counter() - started)
+        return quickest
+
+    async def vocabulary(self, fingerprint: str) -> bytes:
+        response = await self._client.get(self._url(f"/vocab/{fingerprint}"))
+        await check(response)
+        return response.content
+
+    async def create_session(self, vocab_fingerprint: str) -> SessionInfo:
+        body = {
+            "protocol": {"min": PROTOCOL, "max": PROTOCOL},
+            "vocab_fingerprint": vocab_fingerprint,
+        }
+        response = await self._client.post(self._url("/sessions"), json=body)
+        await check(response)
+        return _parse(SessionInfo, response.content)
+
+    async def delete_session(self, session: str) -> None:
+        await self._client.delete(self._url(f"/sessions/{session}"))
+
+    async def generate(self, session: str, body: dict[str, Any]) -> AsyncIterator[Line]:
+        """The lines of one stream, pings included; raises ConflictError, GoneError."""
+        url = self._url(f"/sessions/{session}/generate")
+        async with self._client.stream("POST", url, json=body) as response:
+            await _check_session(response)
+            rest = b""
+            async for chunk in response.aiter_raw():
+                *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) > _LONGEST_LINE:
+                    raise RemoteError(f"{self.address.base} sends a line without end")
+                for line in lines:
+                    yield _parse(Line, line)
+
+    async def upload(self, session: str, hints: AsyncIterator[bytes]) -> None:
+        """One request for all hints of a stream, each sent as soon as it is there."""
+        response = await self._client.post(
+            self._url(f"/sessions/{session}/drafts"),
+            content=hints,
+            headers={"Content-Type": "application/x-ndjson"},
+        )
+        await _check_session(response)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    def _url(self, path: str) -> str:
+        return self.address.url(_API + path)
+
+
+def hint_line(gen: int, pos: int, prefix_hash: bytes, tokens: Iterable[int]) -> bytes:
+    """One hint as the protocol spells it."""
+    hint = {"gen": gen, "pos": pos, "prefix_hash": prefix_hash.hex(), "tokens": list(tokens)}
+    return json.dumps(hint, separators=(",", ":")).encode() + b"\n"
+
+
+async def _check_session(response: httpx.Response) -> None:
+    if response.status_code == 410:
+        raise GoneError
+    if response.status_code == 409:
+        with suppress(ValueError, KeyError, TypeError):
+            await response.aread()
+            raise ConflictError(Conflict.model_validate(response.json()["error"]))
+    await check(response)
+
+
+def _parse(kind: type[M], data: bytes) -> M:
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError:
+        raise RemoteError("the server does not keep to the protocol: is it a newer one?") from None
