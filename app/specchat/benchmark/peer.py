@@ -17,7 +17,6 @@ from specengine.sampling import SamplingParams
 PEER = "llama-server"
 PEER_ALONE = "llama-server-alone"
 
-_PATIENCE_S = 600.0  # for the next token
 _DATA = "data: "
 # The settings that mean the same there, by the same names.
 _SAMPLING = {"temperature", "top_k", "top_p", "min_p"}
@@ -46,14 +45,19 @@ class PeerSide:
     """Answers through `/completion` of a running llama-server."""
 
     def __init__(
-        self, name: str, description: str, address: str, runtime: Runtime, max_tokens: int
+        self,
+        name: str,
+        description: str,
+        client: httpx.AsyncClient,
+        runtime: Runtime,
+        max_tokens: int,
     ) -> None:
         """`runtime` renders the prompts: the peer gets the token ids that our own pair gets."""
         self.name = name
         self.description = description
         self._runtime = runtime
         self._max_tokens = max_tokens
-        self._client = httpx.AsyncClient(base_url=address, timeout=_PATIENCE_S, trust_env=False)
+        self._client = client
         self._fresh = True
 
     async def forget(self) -> None:
@@ -80,9 +84,6 @@ class PeerSide:
         return Answer(
             text, None, _measured(text, len(prompt), last, last.timings, ttft_s, decode_s)
         )
-
-    async def close(self) -> None:
-        await self._client.aclose()
 
     async def _stream(self, prompt: list[int], sampling: SamplingParams) -> AsyncIterator[_Event]:
         body = {

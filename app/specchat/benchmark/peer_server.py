@@ -22,6 +22,7 @@ NAME = "llama-server"
 _PACKAGE = "xllamacpp"
 
 _START_S = 600.0  # to load its models
+_PATIENCE_S = 600.0  # for its next word
 _END_S = 10.0
 _NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: no Ctrl-C for it
 
@@ -47,7 +48,7 @@ class PeerServer:
         """
         port = _free_port()
         command = _command(find_program(against), models, port)
-        self.address = f"http://127.0.0.1:{port}"
+        self._address = f"http://127.0.0.1:{port}"
         # Not a pipe, which nobody would read while it serves; appended to, since the position in
         # the file is shared with the process.
         self._log = tempfile.TemporaryFile("a+b", prefix="specchat-peer-")  # noqa: SIM115
@@ -64,7 +65,7 @@ class PeerServer:
     async def ready(self) -> None:
         """Return when it has loaded its models. Raises BenchmarkError where it does not start."""
         deadline = time.monotonic() + _START_S
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with self.client() as client:
             while not await self._is_healthy(client):
                 if self._process.poll() is not None:
                     raise BenchmarkError(f"{NAME} does not start: {self.last_words()}")
@@ -74,6 +75,9 @@ class PeerServer:
         log = self._read_log()
         self.version = _found(r"build_info: (.+)", log) or self.version
         self.features = _features(_found(r"system_info: (.+)", log) or "") or self.features
+
+    def client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url=self._address, timeout=_PATIENCE_S, trust_env=False)
 
     def last_words(self) -> str:
         """The last line of its log: why it failed."""
@@ -91,7 +95,7 @@ class PeerServer:
 
     async def _is_healthy(self, client: httpx.AsyncClient) -> bool:
         try:
-            response = await client.get(f"{self.address}/health")
+            response = await client.get("/health")
         except httpx.TransportError:
             return False  # it does not listen yet
         return response.status_code == httpx.codes.OK

@@ -91,7 +91,7 @@ async def run(plan: Plan, registry: Registry, watcher: Watcher) -> Outcome:
         stack.push_async_callback(runtime.close)
         await runtime.load(plan.profile, watcher.load)
         sides = [
-            *_local_sides(plan, runtime),
+            *await _local_sides(plan, runtime),
             *await _peer_sides(plan, registry, runtime, watcher, stack),
         ]
         system = [] if plan.profile.system is None else [Turn("system", plan.profile.system)]
@@ -128,9 +128,9 @@ async def _collect(
     return Outcome(compose(samples, complete), error)
 
 
-def _local_sides(plan: Plan, runtime: Runtime) -> list[Side]:
+async def _local_sides(plan: Plan, runtime: Runtime) -> list[Side]:
     options = AnswerOptions(max_tokens=plan.max_tokens, reproducible=plan.reproducible)
-    has_draft_model = plan.profile.draft not in (None, *DRAFTERS_WITHOUT_MODEL)
+    has_draft_model = len(await runtime.run(lambda pair: pair.files)) > 1
     names = plan.side_names or default_names(has_draft_model=has_draft_model)
     return local_sides(names, runtime, options, has_draft_model=has_draft_model)
 
@@ -158,9 +158,8 @@ async def _peer_sides(
         await server.ready()
         drafts = f"drafts by {loads.draft.name}" if loads.draft else "the target alone"
         words = f"{server.version} at its defaults, {drafts}; built for {server.features}"
-        side = PeerSide(name, words, server.address, runtime, plan.max_tokens)
-        stack.push_async_callback(side.close)
-        sides.append(side)
+        client = await stack.enter_async_context(server.client())
+        sides.append(PeerSide(name, words, client, runtime, plan.max_tokens))
     return sides
 
 

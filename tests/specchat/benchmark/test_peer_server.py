@@ -1,0 +1,89 @@
+"""Starting and ending llama-server: a program that behaves like it, or does not."""
+
+import stat
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from specchat.benchmark import peer_server
+from specchat.benchmark.errors import BenchmarkError
+from specchat.benchmark.peer_server import PeerModels, PeerServer, find_program
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="a script as a program")
+
+SERVES = """#!{python}
+import http.server, sys, time
+print("build_info: b123-abc", file=sys.stderr)
+print("0.1 I system_info: n_threads = 2 | CPU : SSE3 = 1 | AVX2 = 1 | AMX = 0 |", file=sys.stderr)
+print("arguments:", *sys.argv[1:], file=sys.stderr, flush=True)
+class Handler(http.server.BaseHTTPRequestHandler):
+    answers = 0
+    def do_GET(self):
+        Handler.answers += 1
+        self.send_response(503 if Handler.answers == 1 else 200)
+        self.end_headers()
+port = int(sys.argv[sys.argv.index("--port") + 1])
+http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
+FAILS = """#!{python}
+import sys
+print("error: failed to load model", file=sys.stderr)
+sys.exit(1)
+"""
+MODELS = PeerModels(target=Path("t.gguf"), draft=Path("d.gguf"), n_ctx=512, threads=2)
+
+
+def program(tmp_path: Path, source: str) -> str:
+    path = tmp_path / "llama-server"
+    path.write_text(source.replace("{python}", sys.executable), encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@posix
+async def test_a_named_program_gets_the_files_and_is_ended(tmp_path: Path) -> None:
+    server = PeerServer(program(tmp_path, SERVES), MODELS)
+    try:
+        await server.ready()
+        pid = server._process.pid
+        assert psutil.pid_exists(pid)
+        assert server.version == "b123-abc"
+        assert server.features == "SSE3 AVX2"
+        arguments = "arguments: -m t.gguf -md d.gguf -c 512 -t 2 -tb 2 --host 127.0.0.1 --port"
+        assert arguments in server._read_log()
+        async with server.client() as client:
+            assert (await client.get("/health")).status_code == 200
+    finally:
+        server.close()
+    assert not psutil.pid_exists(pid)
+
+
+@posix
+async def test_one_that_does_not_start_says_why(tmp_path: Path) -> None:
+    server = PeerServer(program(tmp_path, FAILS), MODELS)
+    try:
+        with pytest.raises(BenchmarkError, match="does not start: error: failed to load model"):
+            await server.ready()
+    finally:
+        server.close()
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    with pytest.raises(BenchmarkError, match="--against no/such: there is no such program"):
+        find_program("no/such")
+
+
+def test_without_package_and_program_the_person_is_told_both_ways(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(peer_server, "_PACKAGE", "no_such_package")
+    with pytest.raises(BenchmarkError, match=r"pip install.*or name the program"):
+        find_program("llama-server")
+
+
+def test_models_survive_the_way_to_the_child() -> None:
+    for models in (MODELS, MODELS.model_copy(update={"draft": None})):
+        assert PeerModels.model_validate_json(models.model_dump_json()) == models
