@@ -90,7 +90,7 @@ def test_ids_outside_the_vocabulary_never_reach_a_decode(bad: int) -> None:
 
 
 def test_a_model_that_cannot_drop_a_suffix_is_evaluated_anew() -> None:
-    cache = FakeKVCache(MODEL, V, can_truncate=False)
+    cache = FakeKVCache(MODEL, V, stops_every=1000)
     context = Context(cache)
     context.logits([0, 1, 2, 3])
     rows = context.logits([0, 1, 4])
@@ -122,12 +122,12 @@ def test_a_broken_pass_leaves_the_cache_as_it_says() -> None:
         max_size=8,
     ),
     st.sampled_from([1, 2, 5]),
-    st.booleans(),
+    st.sampled_from([1, 1, 4, 1000]),
 )
 def test_any_history_of_sequences_and_failures_equals_a_fresh_run(
-    history: list[tuple[list[int], bool]], min_width: int, can_truncate: bool
+    history: list[tuple[list[int], bool]], min_width: int, stops_every: int
 ) -> None:
-    cache = FakeKVCache(MODEL, V, n_batch=8, can_truncate=can_truncate)
+    cache = FakeKVCache(MODEL, V, n_batch=8, stops_every=stops_every)
     context = Context(cache, min_width=min_width)
     for tokens, breaks in history:
         if breaks:

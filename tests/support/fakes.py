@@ -39,7 +39,11 @@ class FakeVocab:
 
 
 class FakeKVCache:
-    """A `KVCache` whose logits come from what it really holds: a wrong cache gives wrong text."""
+    """A `KVCache` whose logits come from what it really holds: a wrong cache gives wrong text.
+
+    It can be cut only after a multiple of `stops_every` tokens, as a model with checkpoints can;
+    with a large number only cleared.
+    """
 
     def __init__(
         self,
@@ -49,7 +53,7 @@ class FakeKVCache:
         n_ctx: int = 256,
         n_batch: int = 64,
         max_rows: int = 32,
-        can_truncate: bool = True,
+        stops_every: int = 1,
     ) -> None:
         self.n_ctx, self.n_vocab, self.n_batch, self.max_rows = n_ctx, n_vocab, n_batch, max_rows
         self.decode_s = 0.0
@@ -59,7 +63,7 @@ class FakeKVCache:
         self.before_decode: Callable[[], None] = lambda: None
         """Called in the middle of each pass: raise here to break it after half of its tokens."""
         self._model = model
-        self._can_truncate = can_truncate
+        self._stops_every = stops_every
 
     def decode(self, tokens: Tokens, pos: int, rows: slice) -> NDArray[np.float32]:
         n = len(tokens)
@@ -74,7 +78,11 @@ class FakeKVCache:
         self.widths.append(n)
         half = n // 2
         self.held.extend(tokens[:half].tolist())
-        self.before_decode()
+        try:
+            self.before_decode()
+        except BaseException:
+            self._cut(len(self.held))
+            raise
         self.held.extend(tokens[half:].tolist())
         if rows.start == rows.stop:
             return np.empty((0, self.n_vocab), dtype=np.float32)
@@ -83,10 +91,12 @@ class FakeKVCache:
 
     def truncate(self, length: int) -> int:
         assert 0 <= length <= len(self.held), f"cannot trim {len(self.held)} to {length}"
-        if not self._can_truncate:
-            length = 0
-        del self.held[length:]
-        return length
+        if length < len(self.held):
+            self._cut(length)
+        return len(self.held)
+
+    def _cut(self, length: int) -> None:
+        del self.held[length - length % self._stops_every :]
 
     def clear(self) -> None:
         self.held.clear()
