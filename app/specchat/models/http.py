@@ -14,7 +14,7 @@ from urllib.request import url2pathname
 
 import httpx
 
-from specchat.models.errors import DownloadCancelledError, SourceError
+from specchat.models.errors import DownloadCancelledError, DownloadError, SourceError
 from specchat.models.growing_file import GrowingFile
 from specchat.version import __version__
 
@@ -55,12 +55,17 @@ def new_client() -> httpx.Client:
 
 
 def _certificates() -> ssl.SSLContext:
-    context = httpx.create_ssl_context()
-    context.load_default_certs()
-    for variable in _CA_BUNDLES:
-        if bundle := os.environ.get(variable):
-            with suppress(OSError, ssl.SSLError):
-                context.load_verify_locations(bundle)
+    """Those of `SSL_CERT_FILE`, else the system's and certifi's; and those that pip would trust."""
+    chosen = os.environ.get("SSL_CERT_FILE")
+    try:
+        context = httpx.create_ssl_context()
+    except OSError as error:
+        raise DownloadError(f"SSL_CERT_FILE={chosen} cannot be used: {error}") from error
+    if not chosen:
+        context.load_default_certs()
+    for bundle in {os.environ.get(variable) for variable in _CA_BUNDLES} - {chosen, None, ""}:
+        with suppress(OSError, ssl.SSLError):
+            context.load_verify_locations(bundle)
     return context
 
 

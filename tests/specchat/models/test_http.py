@@ -9,7 +9,7 @@ from threading import Event
 import httpx
 import pytest
 
-from specchat.models.errors import DownloadCancelledError, SourceError
+from specchat.models.errors import DownloadCancelledError, DownloadError, SourceError
 from specchat.models.growing_file import GrowingFile
 from specchat.models.http import Remote, get, new_client, transfer
 from support.file_server import FileServer
@@ -81,6 +81,15 @@ def test_an_unreachable_host_is_asked_once(
     with pytest.raises(SourceError, match=r"no connection \(refused\)"):
         get(client, Remote("http://127.0.0.1:9/"), Event())
     assert len(attempts) == 1
+
+
+def test_a_certificate_file_that_was_chosen_must_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.pem").write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "broken.pem"))
+    with pytest.raises(DownloadError, match=r"SSL_CERT_FILE=.*broken\.pem cannot be used"):
+        new_client()
 
 
 @pytest.mark.parametrize("variable", ["PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
