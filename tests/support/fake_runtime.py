@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
 from specchat.runtime import AnswerOptions, Event
 from specengine.chat_template import Turn
@@ -49,7 +50,7 @@ class FakeRuntime:
         if self.load_gate is not None:
             await self._wait_for(self.load_gate)
             if self._cancelled.is_set():
-                return
+                raise DownloadCancelledError("download stopped")
         if self.load_error is not None:
             raise self.load_error
         self.profile = profile

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
 from specchat.errors import SpecchatError
+from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
 from specchat.runtime import AnswerOptions, Event
 from specchat.tui.services import Runtime
 from specengine.chat_template import Turn
-from specengine.errors import SpecEngineError
+from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Finished, Progress
 from specengine.statistics import Statistics
 
@@ -35,11 +36,11 @@ class Engine:
     def is_busy(self) -> bool:
         return self._turn.locked()
 
-    async def load(self, profile: Profile, on_progress: Callable[[Progress], None]) -> None:
-        """Loads `profile` in place of what runs and what is loaded.
+    async def load(self, profile: Profile, on_progress: Callable[[Progress], None]) -> bool:
+        """Loads `profile` in place of what runs and what is loaded; False where it was stopped.
 
-        `on_progress` is called in this thread. Raises SpecchatError; then what was loaded may
-        still be (see `profile`).
+        `on_progress` is called in this thread. Raises SpecchatError; then, as after a stop, what
+        was loaded may still be (see `profile`).
         """
         loop = asyncio.get_running_loop()
 
@@ -51,8 +52,11 @@ class Engine:
         async with self._turn:
             try:
                 await self._runtime.load(profile, report)
+            except (DownloadCancelledError, CancelledError):
+                return False
             except Exception as error:
                 raise SpecchatError(_explain(error)) from error
+        return True
 
     async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         """The runtime's events; ends with a Finished even where the runtime fails."""

@@ -187,7 +187,7 @@ async def test_the_status_line_tells_what_speculation_brings(start_chat: StartCh
         await chat.say("go")
         assert chat.status.startswith("● tiny")
         assert chat.status.endswith(
-            "22.5 tokens/s  ·  75% accepted  ·  2.2 a pass  ·  context 30 of 4096"
+            "22.5 tokens/s · 75% accepted · 2.2 a pass · context 30 of 4096"
         )
 
 
@@ -353,6 +353,7 @@ async def test_loading_can_be_stopped(start_chat: StartChat) -> None:
     async with start_chat(runtime=runtime) as chat:
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.status.startswith("○ no model"))
+        assert chat.notes == []
 
 
 async def test_a_message_that_waits_is_answered_by_the_newly_chosen_model(

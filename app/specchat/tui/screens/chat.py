@@ -120,8 +120,8 @@ class ChatScreen(Screen[None]):
         self._show_activity(Content(f"loading {one_line(profile.name)}"))
         try:
             self._services.options(profile)  # settings that do not fit show now, not at an answer
-            await self._engine.load(profile, self._show_progress)
-            if remember:
+            loaded = await self._engine.load(profile, self._show_progress)
+            if loaded and remember:
                 await asyncio.to_thread(self._services.remember, profile)
         except (SpecchatError, OSError) as error:
             self._note(str(error), "error")

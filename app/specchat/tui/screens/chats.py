@@ -24,7 +24,7 @@ class ChatsDialog(ListDialog[int]):
     hint_text: ClassVar[str] = "Enter opens · Del deletes · Esc closes"
 
     DEFAULT_CSS = """
-    ChatsDialog Input {
+    ChatsDialog Input, ChatsDialog Input:focus {
         height: 1;
         margin: 0 0 1 0;
         padding: 0 1;

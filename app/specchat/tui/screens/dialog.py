@@ -39,7 +39,7 @@ class ListDialog(ModalScreen[Result | None], Generic[Result]):
     DEFAULT_CSS = """
     ListDialog {
         align: center middle;
-        background: $background 60%;
+        background: $background 80%;
 
         #box {
             width: 76;

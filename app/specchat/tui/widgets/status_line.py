@@ -11,7 +11,7 @@ from specchat.tui.printable import one_line
 from specengine.events import Progress
 from specengine.statistics import Statistics
 
-_SEPARATOR = "  ·  "
+_SEPARATOR = " · "
 _BAR_CELLS = 16
 
 
