@@ -1,0 +1,124 @@
+"""What a person gets where the connection is lost amid an answer, and does not come back."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from specchat.errors import SpecchatError
+from specchat.models.registry import Profile, load_registry
+from specchat.remote import stream
+from specchat.remote.pair import RemoteOptions
+from specchat.runtime import Runtime
+from specengine.events import Chunk
+from support.delay_proxy import DelayProxy, Line
+from support.remote_chat import ask, remote_runtime
+from support.verify_server import VerifyServer, running_server
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_GIVE_UP_S", 0.3)
+
+
+@pytest.fixture
+def proxy(server: VerifyServer) -> Iterator[DelayProxy]:
+    with DelayProxy(server.url) as proxy:
+        yield proxy
+
+
+def after(n: int, proxy: DelayProxy, line: Line) -> object:
+    """The line changes, with a cut, once `n` tokens have come."""
+    seen = 0
+
+    def on_chunk(chunk: Chunk) -> None:
+        nonlocal seen
+        seen += len(chunk.tokens)
+        if seen - len(chunk.tokens) < n <= seen:
+            proxy.line = line
+            proxy.cut()
+
+    return on_chunk
+
+
+async def test_stop_keeps_what_came(proxy: DelayProxy) -> None:
+    async with remote_runtime(proxy.url, remote=RemoteOptions(on_loss="stop")) as runtime:
+        whole = await ask(runtime)
+        finished = await ask(runtime, on_chunk=after(5, proxy, Line(down=True)))  # type: ignore[arg-type]
+    assert finished.reason == "error"
+    assert 5 <= len(finished.tokens) < len(whole.tokens)
+    assert whole.tokens[: len(finished.tokens)] == finished.tokens
+    assert "connection was lost" in str(finished.error)
+
+
+async def test_local_goes_on_in_the_draft_models_words_and_says_so(
+    proxy: DelayProxy, tiny_model: Path
+) -> None:
+    async with remote_runtime(
+        proxy.url, tiny_model, remote=RemoteOptions(on_loss="local")
+    ) as runtime:
+        whole = await ask(runtime)
+        finished = await ask(runtime, on_chunk=after(5, proxy, Line(down=True)))  # type: ignore[arg-type]
+    # The draft model is the target's own file: it says the same, unverified or not.
+    assert finished.tokens[:6] == whole.tokens[:6]
+    assert finished.reason == whole.reason
+    assert any("has not verified" in notice for notice in finished.notices)
+
+
+async def test_wait_goes_on_when_the_connection_is_back(proxy: DelayProxy) -> None:
+    async with remote_runtime(proxy.url, remote=RemoteOptions(on_loss="wait")) as runtime:
+        whole = await ask(runtime)
+        back_at: list[float] = []
+
+        def on_chunk(chunk: Chunk) -> None:
+            if not back_at:
+                back_at.append(time.monotonic() + 0.8)
+                proxy.line = Line(down=True)
+                proxy.cut()
+                proxy._loop.call_soon_threadsafe(
+                    lambda: proxy._loop.call_later(0.8, setattr, proxy, "line", Line())
+                )
+
+        finished = await ask(runtime, on_chunk=on_chunk)
+    assert finished.tokens == whole.tokens
+    assert time.monotonic() > back_at[0]
+
+
+async def test_a_server_that_was_started_anew_is_told_everything(tiny_model: Path) -> None:
+    with running_server(tiny_model, places=1) as first:
+        async with remote_runtime(first.url) as runtime:
+            whole = await ask(runtime)
+            first.service.sessions.ttl_s = 0
+            first.service.sessions.expire()  # as good as a new process
+            assert len(first.service.sessions) == 0
+            finished = await ask(runtime)
+    assert finished.tokens == whole.tokens
+    assert finished.notices == ()
+
+
+async def test_cancel_frees_the_place_at_once(server: VerifyServer) -> None:
+    async with remote_runtime(server.url) as runtime:
+        finished = await ask(runtime, on_chunk=lambda chunk: runtime.cancel(), max_tokens=400)
+        assert finished.reason == "cancelled"
+        assert finished.tokens
+        server.wait_until_idle()
+
+
+async def test_offline_makes_no_connection(
+    server: VerifyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shut(*_: object, **__: object) -> None:
+        raise AssertionError("a connection was made")
+
+    monkeypatch.setattr(socket.socket, "connect", shut)
+    monkeypatch.setattr(socket.socket, "connect_ex", shut)
+    monkeypatch.setattr(socket, "getaddrinfo", shut)
+    runtime = Runtime(load_registry(), offline=True)
+    profile = Profile(name="remote", description="", target=server.url, draft="none")
+    with pytest.raises(SpecchatError, match="offline"):
+        await runtime.load(profile, lambda event: None)
+    await runtime.close()

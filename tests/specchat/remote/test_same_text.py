@@ -1,0 +1,142 @@
+"""The text for a seed is that of the server alone, whatever happens to drafts and connections."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from specchat.models.registry import Profile, load_registry
+from specchat.remote.pair import RemoteOptions
+from specchat.remote.stream import RemoteStream
+from specchat.runtime import AnswerOptions, Runtime
+from specengine.chat_template import Turn
+from specengine.events import Finished
+from specengine.sampling import SamplingParams
+from support.delay_proxy import DelayProxy, Line
+from support.remote_chat import ask, remote_runtime
+from support.verify_server import VerifyServer
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[Finished]:
+    """The answer of the server alone, once a test has asked for it."""
+    return []
+
+
+async def plain(server: VerifyServer, answers: list[Finished]) -> tuple[int, ...]:
+    if not answers:
+        async with remote_runtime(server.url) as runtime:
+            answers.append(await ask(runtime))
+    assert len(answers[0].tokens) > 25
+    return answers[0].tokens
+
+
+async def test_the_server_alone_says_what_the_model_says_here(
+    server: VerifyServer, answers: list[Finished], tiny_model: Path
+) -> None:
+    runtime = Runtime(load_registry(), n_threads=1)
+    profile = Profile(
+        name="local", description="", target=str(tiny_model), draft="none", n_ctx=512, system=""
+    )
+    await runtime.load(profile, lambda event: None)
+    here = await ask(runtime, reproducible=True, drafting=False)
+    await runtime.close()
+    assert here.tokens == await plain(server, answers)
+
+
+@pytest.mark.parametrize("draft", ["lookup", "model"])
+async def test_drafts_change_nothing_and_save_passes(
+    server: VerifyServer, answers: list[Finished], tiny_model: Path, draft: str
+) -> None:
+    drafter = tiny_model if draft == "model" else draft
+    patience = 0 if draft == "lookup" else 2000
+    async with remote_runtime(
+        server.url, drafter, remote=RemoteOptions(patience_ms=patience)
+    ) as runtime:
+        finished = await ask(runtime)
+    assert finished.tokens == await plain(server, answers)
+    if draft == "model":  # it drafts for itself: every hint that enters stands
+        assert finished.stats.acceptance_rate == 1
+        assert finished.stats.target_passes < 30
+
+
+async def test_lost_hints_change_nothing(
+    server: VerifyServer,
+    answers: list[Finished],
+    tiny_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng, send, lost = random.Random(2), RemoteStream.hint, []
+
+    def lossy(self: RemoteStream, pos: int, prefix_hash: bytes, tokens: Sequence[int]) -> None:
+        if rng.random() < 0.2:
+            lost.append(tokens)
+        else:
+            send(self, pos, prefix_hash, tokens)
+
+    monkeypatch.setattr(RemoteStream, "hint", lossy)
+    async with remote_runtime(server.url, tiny_model) as runtime:
+        finished = await ask(runtime)
+    assert finished.tokens == await plain(server, answers)
+    assert lost
+
+
+async def test_ten_cuts_change_nothing(
+    server: VerifyServer, answers: list[Finished], tiny_model: Path
+) -> None:
+    with DelayProxy(server.url) as proxy:
+        async with remote_runtime(proxy.url, tiny_model) as runtime:
+            proxy.line = Line(cut_after=400, cuts=10)
+            finished = await ask(runtime)
+        assert proxy.traffic.cut == 10
+    assert finished.tokens == await plain(server, answers)
+    assert finished.reason == answers[0].reason
+    assert any("taken up again" in notice for notice in finished.notices)
+
+
+async def test_a_long_line_with_jitter_changes_nothing(
+    server: VerifyServer, answers: list[Finished], tiny_model: Path
+) -> None:
+    with DelayProxy(server.url, Line(round_trip_s=0.1, jitter_s=0.05)) as proxy:
+        async with remote_runtime(proxy.url, tiny_model) as runtime:
+            finished = await ask(runtime)
+    assert finished.tokens == await plain(server, answers)
+
+
+async def test_other_sessions_change_nothing(
+    server: VerifyServer, answers: list[Finished], tiny_model: Path
+) -> None:
+    async with (
+        remote_runtime(server.url, tiny_model) as runtime,
+        remote_runtime(server.url) as other,
+        remote_runtime(server.url, "lookup") as third,
+    ):
+        finished, *_ = await asyncio.gather(
+            ask(runtime),
+            ask(other, "Tell a story.", seed=8),
+            ask(third, "Count. " * 40, seed=9),
+        )
+    assert finished.tokens == await plain(server, answers)
+
+
+async def test_the_next_turn_sends_only_what_is_new(server: VerifyServer, tiny_model: Path) -> None:
+    with DelayProxy(server.url) as proxy:
+        async with remote_runtime(proxy.url) as runtime:
+            first = await ask(runtime, "Tell a story. " * 20, max_tokens=8)
+            before = proxy.traffic.up
+            turns = [
+                Turn("system", ""),
+                Turn("user", "Tell a story. " * 20),
+                Turn("assistant", first.text, first.tokens),
+                Turn("user", "Go on."),
+            ]
+            options = AnswerOptions(sampling=SamplingParams(seed=1), max_tokens=4)
+            *_, finished = [event async for event in runtime.answer(turns, options)]
+            assert isinstance(finished, Finished)
+            assert finished.reason == "length"
+            # Twenty repetitions alone would be 80 ids and more.
+            assert proxy.traffic.up - before < 1500

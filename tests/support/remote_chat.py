@@ -1,0 +1,58 @@
+"""Asks a target behind an address, as `ask` does, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from specchat.models.registry import Profile, load_registry
+from specchat.remote.pair import RemoteOptions
+from specchat.runtime import AnswerOptions, Runtime
+from specengine.chat_template import Turn
+from specengine.events import Chunk, Finished
+from specengine.sampling import SamplingParams
+
+QUESTION = "Tell a story about a fox and a crow."
+
+
+@asynccontextmanager
+async def remote_runtime(
+    url: str, draft: str | Path = "none", *, remote: RemoteOptions | None = None, n_threads: int = 1
+) -> AsyncIterator[Runtime]:
+    """A runtime with its target at `url`; `draft` is lookup, none or a file."""
+    runtime = Runtime(load_registry(), n_threads=n_threads, remote=remote)
+    profile = Profile(name="remote", description="", target=url, draft=str(draft), system="")
+    try:
+        await runtime.load(profile, lambda event: None)
+        yield runtime
+    finally:
+        await runtime.close()
+
+
+async def ask(
+    runtime: Runtime,
+    question: str = QUESTION,
+    *,
+    seed: int = 5,
+    max_tokens: int = 40,
+    on_chunk: Callable[[Chunk], None] = lambda chunk: None,
+    **options: Any,
+) -> Finished:
+    """One answer, to its end."""
+    sampling = SamplingParams(temperature=0.7, seed=seed)
+    turns = [Turn("system", ""), Turn("user", question)]
+    finished: Finished | None = None
+    text = ""
+    async for event in runtime.answer(
+        turns, AnswerOptions(sampling=sampling, max_tokens=max_tokens, **options)
+    ):
+        if isinstance(event, Chunk):
+            text += event.text
+            on_chunk(event)
+        elif isinstance(event, Finished):
+            finished = event
+    assert finished is not None
+    assert finished.text == text
+    return finished
