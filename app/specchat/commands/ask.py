@@ -26,6 +26,8 @@ from specchat.commands.options import (
 from specchat.errors import SpecchatError
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile, load_registry
+from specchat.remote.address import is_url
+from specchat.remote.pair import RemoteOptions
 from specchat.runtime import AnswerOptions, Runtime
 from specchat.selection import select_profile, select_sampling
 from specengine.chat_template import Turn
@@ -55,7 +57,12 @@ def command(
     sampling = select_sampling(profile, settings, sampling_flags(flags))
     options = replace(to_answer_options(flags, sampling), raw=raw, logprobs=logprobs)
     turns = _turns(profile, _question(prompt), options)
-    runtime = Runtime(registry, n_threads=settings.threads, offline=settings.offline)
+    runtime = Runtime(
+        registry,
+        n_threads=settings.threads,
+        offline=settings.offline,
+        remote=RemoteOptions(settings.patience_ms, settings.on_loss),
+    )
     with _interrupt(runtime):
         finished = asyncio.run(_ask(runtime, profile, turns, options, stream=not as_json))
     if as_json:
@@ -135,7 +142,7 @@ def _to_json(finished: Finished, profile: Profile, options: AnswerOptions) -> di
         "profile": profile.name,
         "target": profile.target,
         "drafter": (profile.draft or "none") if options.drafting else "none",
-        "rule": options.rule or default_rule(options.sampling),
+        "rule": options.rule or _default_rule(profile, options),
         **finished.stats.model_dump(),
         "notices": list(finished.notices),
     }
@@ -144,3 +151,7 @@ def _to_json(finished: Finished, profile: Profile, options: AnswerOptions) -> di
     if options.logprobs is not None:
         result["logprobs"] = [asdict(logprobs) for logprobs in finished.logprobs]
     return result
+
+
+def _default_rule(profile: Profile, options: AnswerOptions) -> str:
+    return "coupled" if is_url(profile.target) else default_rule(options.sampling)

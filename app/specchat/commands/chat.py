@@ -19,6 +19,7 @@ from specchat.log import log_to_file
 from specchat.models.registry import Model, Profile, Registry, load_registry
 from specchat.models.scan import scan
 from specchat.models.store import ModelStore
+from specchat.remote.pair import RemoteOptions
 from specchat.runtime import AnswerOptions, Runtime
 from specchat.selection import select_profile, select_sampling
 from specchat.settings import Settings
@@ -42,6 +43,7 @@ def run_chat(flags: Mapping[str, Any]) -> None:
             n_threads=settings.threads,
             offline=settings.offline,
             earlier=EarlierAnswers(open_store) if settings.earlier_answers else None,
+            remote=RemoteOptions(settings.patience_ms, settings.on_loss),
         ),
         registry=registry,
         open_store=open_store,

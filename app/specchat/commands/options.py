@@ -27,7 +27,9 @@ def model_options(command: F) -> F:
     return _options(
         command,
         click.option("--profile", metavar="NAME", help="Target and drafter that belong together."),
-        click.option("--target", metavar="MODEL", help="Target: a registry name or a GGUF file."),
+        click.option(
+            "--target", metavar="MODEL", help="Target: a registry name, a GGUF file or an address."
+        ),
         click.option(
             "--draft", metavar="MODEL", help="Drafter: a registry name, a GGUF file, lookup, none."
         ),
