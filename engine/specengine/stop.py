@@ -24,13 +24,15 @@ class StopFilter:
         if self.cut is not None:
             return b""
         self._held += data
-        matches = [at for stop in self._stops if (at := self._held.find(stop)) >= 0]
-        if matches:
-            self.cut = self._passed + min(matches)
-            safe = min(matches)
-        else:
-            safe = len(self._held) - self._possible_start()
-        return self._pass(safe)
+        # The match that ends first is the one that a byte-by-byte reader meets first.
+        matches = [
+            (at + len(stop), at) for stop in self._stops if (at := self._held.find(stop)) >= 0
+        ]
+        if not matches:
+            return self._pass(len(self._held) - self._possible_start())
+        _, start = min(matches)
+        self.cut = self._passed + start
+        return self._pass(start)
 
     def finish(self) -> bytes:
         """What was held back, now that no stop string can follow."""
