@@ -18,9 +18,10 @@ from specchat.models.registry import Profile, Registry
 from specchat.pass_costs import CostStore
 from specchat.preparation import prepare
 from specchat.remote.address import is_url
+from specchat.remote.chat_server import ChatServer
 from specchat.remote.network import NetworkThread
 from specchat.remote.pair import RemoteOptions, RemotePair
-from specchat.remote.preparation import prepare_remote
+from specchat.remote.preparation import PreparedChat, prepare_remote
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
 from specengine.conversation import fit_turns
@@ -85,7 +86,7 @@ class Runtime:
         self._abort = AbortFlag()
         self._remote = remote or RemoteOptions()
         self._network: NetworkThread | None = None
-        self._pair: Pair | RemotePair | None = None
+        self._pair: Pair | RemotePair | ChatServer | None = None
         self._files: list[Path] = []
         self._running: Future[None] | None = None
         self._load_s = 0.0
@@ -190,9 +191,17 @@ class Runtime:
 
         def swap() -> None:
             self._unload()
-            self._files = [ready.draft] if ready.draft is not None else []
             started = time.perf_counter()
-            self._pair = RemotePair(
+            self._pair = pair()
+            self._load_s = time.perf_counter() - started
+            self.profile = profile
+
+        def pair() -> RemotePair | ChatServer:
+            if isinstance(ready, PreparedChat):
+                self._files = []
+                return ChatServer(ready.client, ready.model, network, self._abort)
+            self._files = [ready.draft] if ready.draft is not None else []
+            return RemotePair(
                 ready,
                 network,
                 LoadOptions(
@@ -207,8 +216,6 @@ class Runtime:
                     Progress("load", round(1000 * done), 1000, name)
                 ),
             )
-            self._load_s = time.perf_counter() - started
-            self.profile = profile
 
         await asyncio.wrap_future(self._thread.submit(swap))
 
@@ -237,6 +244,9 @@ class Runtime:
         pair = self._pair
         if pair is None:
             raise SpecchatError("no model is loaded")
+        if isinstance(pair, ChatServer):
+            yield from _answer_of(pair, turns, options)
+            return
         prompt, notices = _encode(pair, turns, options)
         if options.drafting and options.draft_length is None:
             # Once per model: the controller has to know what it promises.
@@ -270,6 +280,24 @@ class Runtime:
             pair, self._pair, self.profile = self._pair, None, None
             self._costs.save(self._files, pair.costs)
             pair.close()
+
+
+def _answer_of(
+    server: ChatServer, turns: Sequence[Turn], options: AnswerOptions
+) -> Iterator[Chunk | Finished]:
+    """The answer of a target that verifies nothing, and therefore needs no ids."""
+    if options.raw or options.logprobs is not None or options.grammar is not None:
+        raise SpecchatError(
+            "a server of the OpenAI protocol takes neither raw prompts nor grammars, and tells no "
+            "log-probabilities"
+        )
+    for event in server.answer(
+        turns, options.sampling, max_tokens=options.max_tokens, stop=options.stop
+    ):
+        if isinstance(event, Finished) and options.drafting:
+            notice = f"{server.model} answered alone: its server cannot verify drafts"
+            event = replace(event, notices=(*event.notices, notice))
+        yield event
 
 
 def _encode(

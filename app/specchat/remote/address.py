@@ -17,6 +17,8 @@ class Address:
 
     base: str
     host: str
+    model: str | None = None
+    """What follows #: which model of a server that has several."""
 
     @property
     def is_loopback(self) -> bool:
@@ -43,12 +45,12 @@ def parse_address(url: str) -> Address:
         raise SpecchatError(f"{url} is no address: write http://host:port or https://host")
     if parts.username or parts.password:
         raise SpecchatError("a key does not belong into an address: see docs/remote.md")
-    if parts.query or parts.fragment:
-        raise SpecchatError(f"{url} is no address of a server: leave out what follows ? or #")
+    if parts.query:
+        raise SpecchatError("an address of a server has no ?: leave out what follows")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
     place = host if port is None else f"{host}:{port}"
-    return Address(f"{parts.scheme}://{place}{path}", parts.hostname)
+    return Address(f"{parts.scheme}://{place}{path}", parts.hostname, parts.fragment or None)
 
 
 def is_loopback(host: str) -> bool:

@@ -13,7 +13,8 @@ from specchat import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
-from specchat.remote.address import parse_address
+from specchat.remote.address import Address, parse_address
+from specchat.remote.chat_server import ChatClient, choose_model
 from specchat.remote.errors import RemoteError
 from specchat.remote.http import explain
 from specchat.remote.keys import find_key
@@ -43,19 +44,31 @@ class PreparedRemote:
     use_extra_bufts: bool
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedChat:
+    """What `ChatServer` needs to begin."""
+
+    client: ChatClient
+    model: str
+
+
 def prepare_remote(
     profile: Profile,
     registry: Registry,
     network: NetworkThread,
     on_event: Callable[[Progress], None],
     cancel: Event,
-) -> PreparedRemote:
+) -> PreparedRemote | PreparedChat:
     """Connect to the target that `profile` names, and fetch what is missing to draft for it.
 
-    Blocks. Raises SpecchatError or SpecEngineError with one line: nothing listens there, it is no
-    verify server, the draft model has another vocabulary.
+    A server that cannot verify drafts is asked for its own answers. Blocks. Raises SpecchatError
+    or SpecEngineError with one line: nothing listens there, the draft model has another vocabulary.
     """
-    server, model = network.call(_connect(profile.target))
+    address = parse_address(profile.target)
+    connected = network.call(_connect(address))
+    if connected is None:
+        return network.call(_connect_chat(address))
+    server, model = connected
     on_event(Progress("load", 0, 0, f"the vocabulary of {model.name}"))
     vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))
     name = profile.draft or "none"
@@ -85,14 +98,22 @@ def prepare_remote(
     )
 
 
-async def _connect(url: str) -> tuple[VerifyServer, ServedModelInfo]:
-    """Raises RemoteError where there is no verify server."""
-    address = parse_address(url)
+async def _connect(address: Address) -> tuple[VerifyServer, ServedModelInfo] | None:
+    """None where something else than a verify server listens. Raises RemoteError."""
     server = VerifyServer(address, find_key(address))
     try:
         info = await server.info()
     except httpx.TransportError as error:
         raise RemoteError(explain(error, address)) from error
-    if info is None or not info.models:
-        raise RemoteError(f"{address.base} is no specchat server")
-    return server, info.models[0]
+    if info is not None and info.models:
+        return server, info.models[0]
+    await server.close()
+    return None
+
+
+async def _connect_chat(address: Address) -> PreparedChat:
+    client = ChatClient(address, find_key(address))
+    try:
+        return PreparedChat(client, await choose_model(client))
+    except httpx.TransportError as error:
+        raise RemoteError(explain(error, address)) from error

@@ -1,0 +1,96 @@
+"""The OpenAI protocol as servers really speak it: what goes out, what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from specchat.remote.address import Address
+from specengine.chat_template import Turn
+from specengine.sampling import SamplingParams
+
+# What the protocol knows, and what llama-server, vLLM and others understand beside it. Whatever a
+# person has not set is the server's choice.
+_SAMPLING = (
+    *("temperature", "top_p", "frequency_penalty", "presence_penalty", "seed", "logit_bias"),
+    *("top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"),
+)
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Delta(_Answer):
+    content: str | None = None
+    reasoning_content: str | None = None
+    """llama-server, vLLM and DeepSeek call it this."""
+    reasoning: str | None = None
+    """Ollama and OpenRouter call it this."""
+
+    @property
+    def thought(self) -> str:
+        return self.reasoning_content or self.reasoning or ""
+
+
+class Choice(_Answer):
+    delta: Delta = Delta()
+    finish_reason: str | None = None
+
+
+class Usage(_Answer):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class ServerError(_Answer):
+    message: str = "the server reports an error"
+
+
+class Event(_Answer):
+    """One event of a stream."""
+
+    choices: list[Choice] = []
+    usage: Usage | None = None
+    error: ServerError | str | None = None
+
+    @property
+    def error_text(self) -> str | None:
+        return self.error.message if isinstance(self.error, ServerError) else self.error
+
+
+class ListedModel(_Answer):
+    id: str
+
+
+class ModelList(_Answer):
+    data: list[ListedModel] = []
+
+
+def chat_request(
+    address: Address,
+    model: str,
+    turns: Sequence[Turn],
+    sampling: SamplingParams,
+    *,
+    max_tokens: int | None,
+    stop: Sequence[str],
+) -> dict[str, Any]:
+    """The body of a request for a streamed answer."""
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": turn.role, "content": turn.text} for turn in turns],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    given = sampling.model_dump(mode="json", include=set(sampling.model_fields_set))
+    body |= {name: given[name] for name in _SAMPLING if given.get(name) is not None}
+    if max_tokens is not None:
+        # OpenAI itself refuses the name that everybody else knows.
+        is_openai = address.host.endswith("openai.com")
+        body["max_completion_tokens" if is_openai else "max_tokens"] = max_tokens
+    if stop:
+        body["stop"] = list(stop)
+    return body

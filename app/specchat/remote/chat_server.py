@@ -1,0 +1,250 @@
+"""A target that answers whole chats and verifies nothing: its own words, as it streams them."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from pydantic import ValidationError
+
+from specchat.remote.address import Address
+from specchat.remote.chat_protocol import Event, ModelList, chat_request
+from specchat.remote.errors import RemoteError, TryAgainError
+from specchat.remote.http import check, explain, json_of, new_client
+from specchat.remote.keys import Key
+from specchat.remote.network import NetworkThread
+from specchat.remote.sse import EventReader
+from specengine.cancel import AbortFlag
+from specengine.chat_template import Turn
+from specengine.costs import PassCosts
+from specengine.events import Chunk, Finished, FinishReason
+from specengine.sampling import SamplingParams
+from specengine.statistics import Statistics
+from specengine.stop import StopFilter
+
+_ATTEMPTS = 4  # at a server that is busy
+_POLL_S = 0.05
+_SHOWN_MODELS = 8
+_REASONS: dict[str, FinishReason] = {"length": "length"}  # every other end is the model's own
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """The stream ended before the answer did."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """The stream has ended as it should."""
+
+
+_Arrival = Event | _Failed | _Done
+
+
+class ChatClient:
+    """A server that speaks the OpenAI protocol; belongs to one event loop."""
+
+    def __init__(self, address: Address, key: Key | None) -> None:
+        self.address = address
+        self._client = new_client(address, key)
+
+    async def models(self) -> list[str]:
+        """Raises RemoteError where this is no such server."""
+        response = await self._client.get(self.address.url("/v1/models"))
+        await check(response)
+        try:
+            return [model.id for model in ModelList.model_validate(json_of(response)).data]
+        except ValidationError:
+            url = self.address.url("/v1/models")
+            raise RemoteError(f"{url} is no list of models: is this an LLM server?") from None
+
+    async def stream(self, body: Mapping[str, object]) -> AsyncIterator[Event | None]:
+        """The events of an answer, then None where the server says that it is complete.
+
+        Raises RemoteError, TryAgainError, httpx.TransportError.
+        """
+        url = self.address.url("/v1/chat/completions")
+        async with self._client.stream("POST", url, json=body) as response:
+            await check(response)
+            reader = EventReader()
+            async for chunk in response.aiter_raw():
+                for data in reader.feed(chunk):
+                    if data == "[DONE]":
+                        yield None
+                        return
+                    yield _event(data)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+def _event(data: str) -> Event:
+    try:
+        return Event.model_validate_json(data)
+    except ValidationError:
+        raise RemoteError("the server sends what is no chat completion") from None
+
+
+async def choose_model(client: ChatClient) -> str:
+    """The model that the address names, else the only one there is. Raises RemoteError."""
+    named = client.address.model
+    if named is not None:
+        return named
+    models = await client.models()
+    if len(models) == 1:
+        return models[0]
+    shown = ", ".join(models[:_SHOWN_MODELS]) or "none"
+    base = client.address.base
+    raise RemoteError(f"{base} has several models ({shown}): name one, as in {base}#MODEL")
+
+
+class ChatServer:
+    """Answers in the place of a pair. Used in the engine thread."""
+
+    files: tuple[Path, ...] = ()
+    costs: Mapping[str, PassCosts] = {}
+
+    def __init__(
+        self, client: ChatClient, model: str, network: NetworkThread, abort: AbortFlag
+    ) -> None:
+        self.model = model
+        self._client = client
+        self._network = network
+        self._abort = abort
+
+    def answer(
+        self,
+        turns: Sequence[Turn],
+        sampling: SamplingParams,
+        *,
+        max_tokens: int | None = None,
+        stop: Sequence[str] = (),
+    ) -> Iterator[Chunk | Finished]:
+        """The target's answer: Chunk*, then one Finished. Reasoning stands in <think> tags."""
+        body = chat_request(
+            self._client.address, self.model, turns, sampling, max_tokens=max_tokens, stop=stop
+        )
+        arrivals: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
+        task = self._network.submit(self._receive(body, arrivals))
+        answer = _Answer(stop)
+        try:
+            while not answer.ended:
+                if self._abort.is_set():
+                    answer.end("cancelled")
+                    break
+                try:
+                    arrival = arrivals.get(timeout=_POLL_S)
+                except queue.Empty:
+                    continue
+                yield from answer.take(arrival)
+        finally:
+            task.cancel()
+        yield from answer.finish()
+
+    def close(self) -> None:
+        self._network.call(self._client.close())
+
+    async def _receive(
+        self, body: Mapping[str, object], arrivals: queue.SimpleQueue[_Arrival]
+    ) -> None:
+        """Ask, again while the server is busy; what has begun is never asked for twice."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                async for event in self._client.stream(body):
+                    arrivals.put(event or _Done())
+                arrivals.put(_Failed("the stream ended before the answer: it is incomplete"))
+                return
+            except TryAgainError as error:
+                if attempt == _ATTEMPTS:
+                    arrivals.put(_Failed(str(error)))
+                    return
+                await asyncio.sleep(error.after_s)
+            except (RemoteError, ValueError) as error:
+                arrivals.put(_Failed(str(error)))
+                return
+            except httpx.TransportError as error:
+                arrivals.put(_Failed(explain(error, self._client.address)))
+                return
+
+
+@dataclass
+class _Answer:
+    """What has come of an answer."""
+
+    stop: Sequence[str]
+    stats: Statistics = field(default_factory=Statistics)
+    reason: FinishReason | None = None
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        self._filter = StopFilter(self.stop)
+        self._text: list[str] = []
+        self._thinking = False
+        self._usage_seen = False
+        self._started = time.perf_counter()
+        self._first_at: float | None = None
+        self.ended = False
+
+    def take(self, arrival: _Arrival) -> Iterator[Chunk]:
+        if isinstance(arrival, _Failed):
+            # With a reason, only the end of the stream was missing.
+            self.end("error" if self.reason is None else self.reason, arrival.message)
+            return
+        if isinstance(arrival, _Done):
+            self.end(self.reason or "stop")
+            return
+        if arrival.error_text is not None:
+            self.end("error", arrival.error_text)
+            return
+        if arrival.usage is not None:
+            self._usage_seen = True
+            self.stats.prompt_tokens = arrival.usage.prompt_tokens
+            self.stats.completion_tokens = arrival.usage.completion_tokens
+        for choice in arrival.choices[:1]:
+            yield from self._show(self._thought(choice.delta.thought, choice.delta.content))
+            if choice.finish_reason is not None:
+                self.reason = _REASONS.get(choice.finish_reason, "stop")
+        if self._filter.cut is not None:
+            self.end("stop")
+
+    def end(self, reason: FinishReason, error: str | None = None) -> None:
+        self.reason, self.ended = reason, True
+        self.error = error if reason == "error" else None
+
+    def finish(self) -> Iterator[Chunk | Finished]:
+        assert self.reason is not None
+        rest = ("\n</think>\n\n" if self._thinking else "") + self._filter.finish().decode()
+        yield from self._show(rest)
+        yield Finished(self.reason, "".join(self._text), (), self.stats.snapshot(), self.error)
+
+    def _thought(self, thought: str, content: str | None) -> str:
+        text = ""
+        if thought:
+            text += thought if self._thinking else f"<think>\n{thought}"
+            self._thinking = True
+        if content:
+            if self._thinking:
+                text += "\n</think>\n\n"
+                self._thinking = False
+            text += self._filter.feed(content.encode("utf-8", "replace")).decode()
+        return text
+
+    def _show(self, text: str) -> Iterator[Chunk]:
+        if not text:
+            return
+        now = time.perf_counter()
+        if self._first_at is None:
+            self._first_at = now
+            self.stats.prompt_s = self.stats.ttft_s = now - self._started
+        self.stats.decode_s = now - self._first_at
+        if not self._usage_seen:
+            self.stats.completion_tokens += 1  # an event is a token, or nearly
+        self._text.append(text)
+        yield Chunk(text, (), self.stats.snapshot())
