@@ -22,7 +22,7 @@ def plot(condition: str, comparisons: Sequence[Comparison]) -> Table | None:
         return None
     low = min(1 - _LEAST_SPAN, *(row.ratio.median for row in rows))
     high = max(1 + _LEAST_SPAN, *(row.ratio.median for row in rows))
-    table = Table(box=None, pad_edge=False, show_header=False, title=f"{condition}, × {ALONE}")
+    table = Table(box=None, pad_edge=False, show_header=False)
     shown: str | None = None
     for row in sorted(rows, key=lambda row: _order(row, rows)):
         category = row.category or ALL

@@ -9,23 +9,23 @@ from rich.table import Table
 from rich.text import Text
 
 from specchat.benchmark.plot import ALL, plot
-from specchat.benchmark.report import Comparison, Figures, Report, Spread
+from specchat.benchmark.report import Comparison, Figures, Report
 from specchat.benchmark.sides import ADAPTIVE
 from specchat.benchmark.summary import ALONE
 
-_Rows = dict[tuple[str | None, str], Comparison]
-
 
 def render(report: Report) -> RenderableType:
+    """All of it, in at most 80 columns: what is wider than a terminal cannot be compared."""
     parts: list[RenderableType] = [Text(line) for line in _head(report)]
     for condition in report.conditions:
         figures = [f for f in report.figures if f.condition == condition.name]
         if figures:
-            parts += ["", _table(condition.name, figures, report)]
+            parts += ["", _speed_table(condition.name, figures, report.comparisons)]
             if (bars := plot(condition.name, report.comparisons)) is not None:
                 parts += ["", bars]
-    if (peers := _over_peers(report)) is not None:
-        parts += ["", peers]
+            parts += ["", _work_table(condition.name, figures)]
+            if (peers := _peer_table(condition.name, report.comparisons)) is not None:
+                parts += ["", peers]
     return Group(*parts)
 
 
@@ -36,58 +36,67 @@ def _head(report: Report) -> Iterator[str]:
     yield f"{machine.cpu}, {machine.threads} threads, llama-cpp-python {machine.llama_cpp_python}"
     yield from (f"{side.name}: {side.description}" for side in report.sides)
     yield (
-        f"at most {report.max_tokens} tokens an answer, {report.repeats} repeats; a free and "
+        f"at most {report.max_tokens} tokens an answer, repeats: {report.repeats}; a free and "
         f"perfect drafter would bring × {report.bound:.2f}"
     )
     if not report.complete:
         yield "stopped early: this is what had been measured"
 
 
-def _table(condition: str, figures: Sequence[Figures], report: Report) -> Table:
-    """A line for each category and side."""
-    ratios: _Rows = {
-        (c.category, c.side): c
-        for c in report.comparisons
-        if c.condition == condition and c.over == ALONE
+def _speed_table(
+    condition: str, figures: Sequence[Figures], comparisons: Sequence[Comparison]
+) -> Table:
+    """How fast each side is, and how much faster than the target alone."""
+    ratios = {
+        (c.category, c.side): c for c in comparisons if c.condition == condition and c.over == ALONE
     }
-    with_energy = any(f.joules_per_token is not None for f in figures)
-    table = _plain_table(
-        condition,
-        ("", "side", "tokens/s", f"× {ALONE}", "spread", "worst", "of bound", "accepted")
-        + ("tokens/pass", "first token", "overhead", "same text")
-        + (("J/token",) if with_energy else ()),
-    )
-    for category in dict.fromkeys(f.category for f in figures):
-        for index, f in enumerate(f for f in figures if f.category == category):
-            cells = [(category or ALL) if index == 0 else "", f.side, _median(f.tokens_per_s)]
-            cells += _ratio_cells(ratios.get((category, f.side)))
-            cells += [_percent(f.acceptance_rate), _number(f.tokens_per_pass, 2)]
-            cells += [f"{f.ttft_s.median:.2f} s", _percent(f.overhead, 1), _percent(f.same_text)]
-            cells += [_number(f.joules_per_token, 2)] if with_energy else []
-            table.add_row(*cells)
-        table.add_section()
+    columns = ("", "side", "tokens/s", "×", "spread", "worst", "bound")
+    table = _plain_table(f"{condition}: speed, × {ALONE}", columns)
+    for label, f in _labelled(figures):
+        speed = "" if f.tokens_per_s is None else f"{f.tokens_per_s.median:.1f}"
+        table.add_row(label, f.side, speed, *_ratio_cells(ratios.get((f.category, f.side))))
     return table
 
 
-def _over_peers(report: Report) -> Table | None:
-    """The controller over llama-server."""
-    rows = [c for c in report.comparisons if c.side == ADAPTIVE and c.over != ALONE]
+def _work_table(condition: str, figures: Sequence[Figures]) -> Table:
+    """What drafting brought, and what it cost."""
+    with_energy = any(f.joules_per_token is not None for f in figures)
+    columns = ("", "side", "accepted", "per pass", "first", "overhead", "same text")
+    table = _plain_table(f"{condition}: work", (*columns, "J/token") if with_energy else columns)
+    for label, f in _labelled(figures):
+        cells = [_percent(f.acceptance_rate), _number(f.tokens_per_pass)]
+        cells += [f"{f.ttft_s.median:.2f} s", _percent(f.overhead, 1), _percent(f.same_text)]
+        cells += [_number(f.joules_per_token)] if with_energy else []
+        table.add_row(label, f.side, *cells)
+    return table
+
+
+def _labelled(figures: Sequence[Figures]) -> Iterator[tuple[str, Figures]]:
+    """Each row with its category, where that differs from the row above."""
+    above: str | None = None
+    for f in figures:
+        label = f.category or ALL
+        yield "" if label == above else label, f
+        above = label
+
+
+def _peer_table(condition: str, comparisons: Sequence[Comparison]) -> Table | None:
+    """The controller over llama-server; None where there was none."""
+    rows = [c for c in comparisons if c.condition == condition and c.over != ALONE]
     if not rows:
         return None
-    table = _plain_table(
-        f"{ADAPTIVE} over the peer",
-        ("condition", "over", "category", "×", "spread", "worst"),
-    )
+    columns = ("over", "", "×", "spread", "worst")
+    table = _plain_table(f"{condition}: {ADAPTIVE} over the peer", columns)
     for row in rows:
         ratio, spread, worst, _ = _ratio_cells(row)
-        table.add_row(row.condition, row.over, row.category or ALL, ratio, spread, worst)
+        table.add_row(row.over, row.category or ALL, ratio, spread, worst)
     return table
 
 
 def _plain_table(title: str, columns: Sequence[str]) -> Table:
     table = Table(title=title, box=None, pad_edge=False, header_style="bold", title_justify="left")
     for column in columns:
-        left = column in ("", "side", "condition", "over", "category", "worst")
+        left = column in ("", "side", "over", "worst")
         table.add_column(column, justify="left" if left else "right", no_wrap=True)
     return table
 
@@ -96,7 +105,7 @@ def _ratio_cells(row: Comparison | None) -> list[str]:
     """Ratio, spread, worst prompt, share of the bound."""
     if row is None:
         return ["", "", "", ""]
-    turn = f" turn {row.worst.turn}" if row.worst.turn > 1 else ""
+    turn = f"/{row.worst.turn}" if row.worst.turn > 1 else ""
     return [
         f"{row.ratio.median:.2f}",
         f"{row.ratio.low:.2f}–{row.ratio.high:.2f}",
@@ -105,13 +114,9 @@ def _ratio_cells(row: Comparison | None) -> list[str]:
     ]
 
 
-def _median(spread: Spread | None) -> str:
-    return "" if spread is None else f"{spread.median:.1f}"
-
-
 def _percent(share: float | None, digits: int = 0) -> str:
     return "" if share is None else f"{100 * share:.{digits}f}%"
 
 
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:.{digits}f}"
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
