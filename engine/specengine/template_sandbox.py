@@ -20,10 +20,11 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.ext import Extension
 from jinja2.filters import FILTERS, do_indent, make_attrgetter
+from jinja2.nodes import EvalContext
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import pass_environment
+from jinja2.utils import pass_environment, pass_eval_context
 
 from specengine.errors import TemplateError
 from specengine.watch import LimitExceededError, watched
@@ -32,7 +33,7 @@ MAX_LENGTH = 16_000_000
 """Characters of a text, or items of a list, that one operation may make; also of the result."""
 MAX_ITEMS = 100_000
 """Items of all lists and dicts within a value that is printed."""
-MAX_SOURCE = 1_000_000
+MAX_SOURCE = 200_000
 MAX_BITS = 4096
 
 _FILTERS = """
@@ -65,7 +66,8 @@ class ChatTemplate:
     def __init__(self, source: str) -> None:
         if len(source) > MAX_SOURCE:
             raise TemplateError(f"the chat template is longer than {MAX_SOURCE} characters")
-        with _one_line_errors(), watched("<template>"):
+        # Compiling takes time in proportion to the source and runs nothing of it: see _Sandbox.
+        with _one_line_errors():
             self._template = _Sandbox().from_string(source)
 
     def render(self, **variables: Any) -> str:
@@ -99,7 +101,7 @@ class _CodeGenerator(CodeGenerator):
         """`a ~ b` through the environment's bounded `concat`."""
         self.write("environment.concat((")
         for operand in node.nodes:
-            self.write("environment.finalize(")
+            self.write("environment.text(")
             self.visit(operand, frame)
             self.write("), ")
         self.write("))")
@@ -124,9 +126,12 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             extensions=["jinja2.ext.loopcontrols", _GenerationTag],
-            finalize=_text,
+            # These two keep Jinja from computing constant expressions while it compiles.
+            optimized=False,
+            finalize=_finalize,
         )
         self.concat = _concat  # type: ignore[method-assign]
+        self.text = _text
         self.filters = {name: FILTERS[name] for name in _FILTERS} | {
             "indent": _indent,
             "join": _join,
@@ -201,6 +206,11 @@ def _text(value: Any) -> Any:
             raise jinja2.TemplateRuntimeError(f"a {type(item).__name__} cannot be printed")
     _bound(length)
     return str(value)
+
+
+@pass_eval_context
+def _finalize(_: EvalContext, value: Any) -> Any:
+    return _text(value)
 
 
 def _join_with(separator: str, items: Iterable[Any]) -> str:
