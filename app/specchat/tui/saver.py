@@ -45,11 +45,14 @@ class Saver:
                 self._changed.set()
 
     async def save(self) -> bool:
-        """Whether the store has all of the chat now."""
+        """Whether the store has all of the chat now, or another chat took its place meanwhile."""
+        conversation, profile = self._current()
         problem = ""
         try:
-            await self._recorder.save(*self._current())
+            await self._recorder.save(conversation, profile)
         except (SpecchatError, OSError) as error:
+            if self._current()[0] is not conversation:
+                return True
             problem = str(error)
         if problem and problem != self._problem:
             self._report(f"Not saved, trying again: {problem}", "error")

@@ -119,6 +119,7 @@ async def test_who_types_before_the_last_chat_is_open_gets_a_new_one(
         return store
 
     async with start_chat(Script(["Hello."]), open_store=slow) as chat:
+        await chat.pilot.press("ctrl+n")
         await chat.say("Hi")
         opened.set()
         await chat.until(lambda: len(store.chats()) == 2)

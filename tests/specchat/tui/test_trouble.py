@@ -158,11 +158,13 @@ async def test_hostile_text_is_shown_and_never_obeyed(start_chat: StartChat) -> 
                 assert "@click" not in chat.app.screen.get_style_at(x, y).meta
 
 
-async def test_notifications_are_text_too(start_chat: StartChat) -> None:
-    async with start_chat() as chat:
-        chat.app.notify(HOSTILE)
-        await chat.settle()
-        toast = chat.app.screen.query_one(Toast).render()
+async def test_notifications_are_text_too(services: Services) -> None:
+    app = SpecchatApp(services)
+    async with app.run_test(notifications=True) as pilot:
+        app.notify(HOSTILE)
+        while not app.screen.query(Toast):
+            await pilot.pause()
+        toast = app.screen.query_one(Toast).render()
         assert str(toast) == printable(HOSTILE)
         assert toast.spans == []
 

@@ -191,7 +191,7 @@ class ChatScreen(Screen[None]):
             entry.text, entry.tokens = finished.text, list(finished.tokens)
         if entry.text:
             view.finish()
-        else:
+        elif entry in self._conversation.entries:  # else the chat was deleted meanwhile
             self._conversation.cut(entry)
             view.remove()
             for old in instead_of:
@@ -247,7 +247,7 @@ class ChatScreen(Screen[None]):
 
     # Chats
 
-    @work(group="switch")
+    @work(group="store")
     async def _open_store(self) -> None:
         """Opens the store and shows the last chat, unless the person was faster."""
         try:
@@ -267,23 +267,25 @@ class ChatScreen(Screen[None]):
 
     def action_open_chat(self) -> None:
         if self._store is not None:
-            self.app.push_screen(ChatsDialog(self._store, self._deleted), self._chosen_chat)
+            self.app.push_screen(ChatsDialog(self._store, self._forget), self._chosen_chat)
 
     def _chosen_chat(self, chat_id: int | None) -> None:
         if chat_id is not None:
             self._switch(chat_id)
 
-    def _deleted(self, chat_id: int) -> None:
+    def _forget(self, chat_id: int) -> None:
+        """A chat is about to be deleted; if it is this one, nothing more of it is saved."""
         if chat_id == self._conversation.chat_id:
-            self._switch(None, keep=False)
+            self._conversation = Conversation()
+            self._switch(None)
 
     @work(group="switch", exclusive=True)
-    async def _switch(self, chat_id: int | None, keep: bool = True) -> None:
-        """Another chat, or a new one. This one stays if it is to be kept and cannot be saved."""
+    async def _switch(self, chat_id: int | None) -> None:
+        """Another chat, or a new one. This one stays if it cannot be saved."""
         if self._is_answering:
             self.action_stop()
             await self._answer_ended()
-        if keep and not await self._save():
+        if not await self._save():
             self.notify("This chat could not be saved, so it stays open.", severity="error")
             return
         conversation = Conversation()

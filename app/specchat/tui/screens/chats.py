@@ -39,10 +39,11 @@ class ChatsDialog(ListDialog[int]):
         Binding("delete", "delete", "Delete", priority=True),
     ]
 
-    def __init__(self, store: ChatStore, on_deleted: Callable[[int], None]) -> None:
+    def __init__(self, store: ChatStore, on_delete: Callable[[int], None]) -> None:
+        """`on_delete` is called before a chat is deleted: nothing may write to it any more."""
         super().__init__()
         self._store = store
-        self._on_deleted = on_deleted
+        self._on_delete = on_delete
         self._doomed: str | None = None
         """The chat that the next press of Delete deletes."""
 
@@ -100,13 +101,12 @@ class ChatsDialog(ListDialog[int]):
 
     @work
     async def _delete(self, chat_id: int) -> None:
+        self._doom(None)
+        self._on_delete(chat_id)
         try:
             await asyncio.to_thread(self._store.delete_chat, chat_id)
         except SpecchatError as error:
             self.notify(str(error), severity="error")
-            return
-        self._doom(None)
-        self._on_deleted(chat_id)
         self._find(self.query_one(Input).value)
 
 
