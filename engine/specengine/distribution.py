@@ -55,6 +55,11 @@ class Distribution:
         """The most probable token; the lowest id among equals."""
         return int(self.ids[self.probs.argmax()])
 
+    def top(self, n: int) -> list[tuple[int, float]]:
+        """The `n` most probable tokens with their probabilities, best first; none of 0."""
+        order = (-self.probs).argsort(kind="stable")[:n]
+        return [(int(self.ids[i]), float(self.probs[i])) for i in order if self.probs[i] > 0]
+
     def sample(self, u: Any) -> int:
         """The token at `u` in [0, 1) of the cumulative distribution (inverse transform).
 

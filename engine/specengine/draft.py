@@ -53,3 +53,15 @@ class Verdict:
     token: int
     logprobs: tuple[TokenLogprobs, ...] = ()
     """Of the accepted tokens and of `token`, where the target was asked for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What decided whether the draft token at `index` may stand: it may where `u` < `limit`.
+
+    `u` is None where nothing was drawn, since the outcome was certain.
+    """
+
+    index: int
+    u: float | None
+    limit: float

@@ -18,6 +18,7 @@ from specengine.drafters.model import ModelDrafter
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
 from specengine.grammar import Grammar
+from specengine.inspection import InspectedRound
 from specengine.llama import library
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
@@ -170,14 +171,15 @@ class Pair:
         logprobs: int | None = None,
         grammar: str | None = None,
         on_prompt: Callable[[int, int], None] | None = None,
+        on_round: Callable[[InspectedRound], None] | None = None,
     ) -> Iterator[Chunk | Finished]:
         """Answer the token ids `prompt`; see `generate` for what is yielded and raised.
 
         `drafter` takes the place of the pair's own `method` for this answer. With a fixed
         `draft_length` nothing is chosen: a cascade's draft model, if there is one, drafts alone.
         `reproducible` makes the text independent of the drafter and the draft length, bit for bit.
-        `logprobs` and `on_prompt` are those of `LocalTarget`. `grammar` is GBNF that the answer
-        must follow; raises GrammarError for one that cannot be used.
+        `logprobs`, `on_prompt` and `on_round` are those of `LocalTarget`. `grammar` is GBNF that
+        the answer must follow; raises GrammarError for one that cannot be used.
         """
         self._set_width(_REPRODUCIBLE_WIDTH if reproducible else 1)
         acceptance = make_rule(rule, sampling)
@@ -195,6 +197,7 @@ class Pair:
             acceptance,
             logprobs=logprobs,
             on_prompt=on_prompt,
+            on_round=on_round,
         )
         adaptive = self._controllers.setdefault(
             draft_max, AdaptiveDraftLength(self._target.context.pass_seconds, longest=draft_max)

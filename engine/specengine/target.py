@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from specengine.context import Context
 from specengine.draft import Draft, Verdict
+from specengine.inspection import InspectedRound, Inspector
 from specengine.logprobs import token_logprobs
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
@@ -58,16 +60,20 @@ class LocalTarget:
         *,
         logprobs: int | None = None,
         on_prompt: Callable[[int, int], None] | None = None,
+        on_round: Callable[[InspectedRound], None] | None = None,
     ) -> None:
         """`logprobs`: how many alternatives to report with each token's log-probability, None for
-        no report. `on_prompt(done, total)` hears of evaluations that take several passes.
+        no report. `on_prompt(done, total)` hears of evaluations that take several passes,
+        `on_round` of what was drawn and decided in each round.
         """
         self.vocab = vocab
         self.context = context
         self._transforms = transforms
-        self._rule = rule
         self._logprobs = logprobs
         self._on_prompt = on_prompt
+        self._verify = rule.verify
+        if on_round is not None:
+            self._verify = partial(Inspector(vocab, on_round).verify, rule)
 
     @property
     def n_ctx(self) -> int:
@@ -91,7 +97,7 @@ class LocalTarget:
         rows = self.context.logits(tokens, last=len(draft) + 1, on_progress=self._on_prompt)
         # Penalties and grammar see the draft tokens before a position as if they stood: they do,
         # whenever that position is looked at.
-        verdict = self._rule.verify(
+        verdict = self._verify(
             draft, lambda i: self._transforms.distribution(rows[i], tokens[: n + i]), position=n
         )
         if self._logprobs is None:

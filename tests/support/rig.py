@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from specengine.cancel import AbortFlag
@@ -12,6 +12,7 @@ from specengine.drafters import Drafter
 from specengine.drafters.model import ModelDrafter
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
+from specengine.inspection import InspectedRound
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.target import LocalTarget
@@ -36,6 +37,7 @@ class Rig:
         draft_n_ctx: int = 256,
         pieces: dict[int, bytes] | None = None,
         logprobs: int | None = None,
+        on_round: Callable[[InspectedRound], None] | None = None,
     ) -> None:
         self.abort = AbortFlag()
         self.vocab = FakeVocab(n_vocab, eog, pieces)
@@ -48,6 +50,7 @@ class Rig:
             Transforms(sampling),
             acceptance,
             logprobs=logprobs,
+            on_round=on_round,
         )
         self.drafter: Drafter | None = None
         if draft is not None:

@@ -17,39 +17,58 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from specengine.distribution import Distribution
-from specengine.draft import Draft, Verdict
+from specengine.draft import Draft, Draw, Verdict
 from specengine.rules.residual import drawn_from, residual, sample_residual
 from specengine.rules.sampled import SampledRule
 
 
 def verify_block(
-    draft: Draft, p: Callable[[int], Distribution], uniform: Callable[[], float]
+    draft: Draft,
+    p: Callable[[int], Distribution],
+    uniform: Callable[[], float],
+    draws: list[Draw] | None = None,
 ) -> Verdict:
-    """Verify the whole draft; `uniform` yields independent draws from [0, 1)."""
+    """Verify the whole draft; `uniform` yields independent draws from [0, 1).
+
+    What decided is appended to `draws`: for the draft token at index i - 1, whether the first i
+    tokens may stand, with h_i as limit.
+    """
     joint: float = 1  # P_i
     standing = []  # every i that may stand, with what a correction after it needs
     for i, token in enumerate(draft.tokens):
         target = p(i)
         q = drawn_from(draft, i, target)
-        if i == 0 or joint == 1 or _stands(joint, residual(target, q, joint), uniform()):
+        if i == 0 or _stands(i - 1, _chance(target, q, joint), uniform, draws):
             standing.append((i, joint, target, q))
         joint = min(1, joint * target.prob(token) / q.prob(token))
         if joint == 0:
             break  # nothing from here on can stand
-    if uniform() < joint:
+    if not draft or _stands(i, joint, uniform, draws):
         return Verdict(len(draft), p(len(draft)).sample(uniform()))
     accepted, joint, target, q = standing[-1]
     return Verdict(accepted, sample_residual(residual(target, q, joint), target, uniform()))
 
 
-def _stands(joint: float, rest: Distribution, u: float) -> bool:
-    """Whether u < h_i, given P_i < 1 and the residual that holds the mass S_i."""
-    mass = rest.probs.sum()
-    return bool(u * (mass + 1 - joint) < mass)
+def _chance(p: Distribution, q: Distribution, joint: float) -> float:
+    """h_i, from P_i and the distributions of the token after the first i."""
+    if joint == 1:
+        return 1
+    mass: float = residual(p, q, joint).probs.sum()  # S_i
+    return mass / (mass + 1 - joint)
+
+
+def _stands(
+    index: int, limit: float, uniform: Callable[[], float], draws: list[Draw] | None
+) -> bool:
+    """Whether a draw falls below `limit`; drawn only where that is not certain."""
+    u = uniform() if 0 < limit < 1 else None
+    if draws is not None:
+        draws.append(Draw(index, u, limit))
+    return limit == 1 if u is None else u < limit
 
 
 class BlockRule(SampledRule):
     name = "block"
 
     def verify(self, draft: Draft, p: Callable[[int], Distribution], position: int) -> Verdict:
-        return verify_block(draft, p, self._uniform)
+        return verify_block(draft, p, self._uniform, self.draws)

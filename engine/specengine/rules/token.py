@@ -9,19 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from specengine.distribution import Distribution
-from specengine.draft import Draft, Verdict
+from specengine.draft import Draft, Draw, Verdict
 from specengine.rules.residual import drawn_from, residual, sample_residual
 from specengine.rules.sampled import SampledRule
 
 
 def verify_token(
-    draft: Draft, p: Callable[[int], Distribution], uniform: Callable[[], float]
+    draft: Draft,
+    p: Callable[[int], Distribution],
+    uniform: Callable[[], float],
+    draws: list[Draw] | None = None,
 ) -> Verdict:
-    """Verify one token after the other; `uniform` yields independent draws from [0, 1)."""
+    """Verify one token after the other; `uniform` yields independent draws from [0, 1).
+
+    What decided is appended to `draws`.
+    """
     for i, token in enumerate(draft.tokens):
         target = p(i)
         q = drawn_from(draft, i, target)
-        if not uniform() * q.prob(token) < target.prob(token):
+        u = uniform()
+        if draws is not None:
+            draws.append(Draw(i, u, min(1, target.prob(token) / q.prob(token))))
+        if not u * q.prob(token) < target.prob(token):
             return Verdict(i, sample_residual(residual(target, q), target, uniform()))
     return Verdict(len(draft), p(len(draft)).sample(uniform()))
 
@@ -30,4 +39,4 @@ class TokenRule(SampledRule):
     name = "token"
 
     def verify(self, draft: Draft, p: Callable[[int], Distribution], position: int) -> Verdict:
-        return verify_token(draft, p, self._uniform)
+        return verify_token(draft, p, self._uniform, self.draws)
