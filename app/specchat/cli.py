@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from specchat.commands.options import answer_options, model_options
 from specchat.version import __version__
 
-COMMANDS = ("ask", "models", "serve", "bench", "doctor", "sessions", "locate")
+COMMANDS = ("ask", "models", "serve", "connect", "bench", "doctor", "sessions", "locate")
 
 
 class _Commands(click.Group):

@@ -35,9 +35,14 @@ class ServedModelInfo(_Answer):
     n_ctx: int
 
 
+class Load(_Answer):
+    pass_s: float | None = None
+
+
 class Info(_Answer):
     server: str
     models: list[ServedModelInfo]
+    load: Load = Load()
 
 
 class SessionInfo(_Answer):

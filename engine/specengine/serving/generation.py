@@ -79,6 +79,11 @@ class Generation:
         self._transforms = Transforms(sampling)
         self._survival = Survival()
 
+    @property
+    def takes_hints(self) -> bool:
+        """Whether a hint could still save a pass: the last token comes from a pass anyway."""
+        return self._remaining > 1
+
     def next_hints(self, longest: int) -> list[int]:
         """Hints that continue the text, no more than can be committed."""
         return self.hints.after(self.transcript.hash, min(longest, self._remaining - 1))

@@ -169,7 +169,8 @@ class Scheduler:
         for running in self._running:
             generation = running.generation
             left = generation.committed_at + generation.patience_s - now
-            if running.missing > 1 or left <= 0 or generation.next_hints(1):
+            waits = generation.takes_hints and not generation.next_hints(1)
+            if running.missing > 1 or left <= 0 or not waits:
                 ready.append(running)
             else:
                 wait = left if wait is None else min(wait, left)

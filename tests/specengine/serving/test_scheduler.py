@@ -221,6 +221,14 @@ def test_patience_waits_for_hints_and_then_goes_alone() -> None:
     assert len(server.said("a")) == before + 1
 
 
+def test_nobody_waits_for_a_hint_that_could_save_no_pass() -> None:
+    server = Server()
+    server.ask("a", [1, 2, 3], 1, patience_s=60.0)
+    server.ask("b", [1, 2, 3], 2, patience_s=60.0)
+    server.run()
+    assert server.ended("a").reason == server.ended("b").reason == "length"
+
+
 def test_cancel_ends_an_answer_and_frees_its_place() -> None:
     server = Server(n_sequences=1)
     first = server.ask("a", [1, 2, 3], 50)

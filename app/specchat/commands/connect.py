@@ -1,0 +1,112 @@
+"""`specchat connect`: what a target elsewhere is, and how to use it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from specchat import locations
+from specchat.errors import SpecchatError
+from specchat.models.ensure import ensure_model
+from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, load_registry
+from specchat.remote.address import Address, parse_address
+from specchat.remote.examination import Examination, examine
+from specchat.remote.keys import find_key
+from specchat.remote.server import VerifyServer
+from specchat.remote.vocabulary import fetch_vocabulary
+from specchat.settings import load_settings
+from specengine.compatibility import compare_vocabularies
+from specengine.gguf import read_gguf
+
+
+@click.command()
+@click.argument("url")
+@click.option("--draft", metavar="MODEL", help="A model that is to draft for it here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(url: str, draft: str | None, as_json: bool) -> int:
+    """Try the server at URL: what it is, what it verifies, what the way there costs.
+
+    Ends with exit code 1 where the draft model does not fit.
+    """
+    if load_settings().offline:
+        raise SpecchatError(f"offline nothing is connected to, {url} neither")
+    address = parse_address(url)
+    found = asyncio.run(examine(address, find_key(address)))
+    misfit = _misfit(address, found, draft)
+    entry = _profile(found, address, draft if misfit is None else None)
+    if as_json:
+        result: dict[str, Any] = {**found.model_dump(), "profile": entry}
+        if draft is not None:
+            result |= {"draft": draft, "draft_fits": misfit is None, "draft_misfit": misfit}
+        click.echo(json.dumps(result, indent=2))
+    else:
+        _print(found, draft, misfit, entry)
+    return 0 if misfit is None else 1
+
+
+def _misfit(address: Address, found: Examination, draft: str | None) -> str | None:
+    """Why `draft` cannot draft for this target; None where it can, or none is wanted."""
+    if draft is None or draft in DRAFTERS_WITHOUT_MODEL:
+        return None
+    if found.vocab_fingerprint is None:
+        return "this server verifies no drafts"
+    vocabulary = asyncio.run(_vocabulary(address, found.vocab_fingerprint))
+    registry = load_registry(locations.registry_file())
+    model = read_gguf(ensure_model(registry.resolve(draft)))
+    return compare_vocabularies(read_gguf(vocabulary), model).cause
+
+
+async def _vocabulary(address: Address, fingerprint: str) -> Path:
+    server = VerifyServer(address, find_key(address))
+    try:
+        return await fetch_vocabulary(server, fingerprint)
+    finally:
+        await server.close()
+
+
+def _profile(found: Examination, address: Address, draft: str | None) -> str:
+    """What to put into models.toml."""
+    target = found.address if address.model is None else f"{found.address}#{address.model}"
+    lines = [
+        "[profiles.remote]",
+        f'description = "{(address.model or (found.models or ["?"])[0])} elsewhere"',
+        f'target = "{target}"',
+    ]
+    if found.verifies:
+        lines.append(f'draft = "{draft or "lookup"}"')
+    return "\n".join(lines)
+
+
+def _print(found: Examination, draft: str | None, misfit: str | None, entry: str) -> None:
+    rows = [
+        ("server", found.server or "speaks the OpenAI protocol"),
+        ("models", ", ".join(found.models) or "none"),
+        ("verifies", _verifies(found)),
+        ("round trip", f"{found.round_trip_ms:.1f} ms"),
+    ]
+    if found.pass_ms is not None:
+        rows.append(("a pass", f"{found.pass_ms:.0f} ms"))
+    if found.verifies:
+        rows.append(("stream down", _buffering(found.buffers_down)))
+        rows.append(("hints up", _buffering(found.buffers_up)))
+    if draft is not None:
+        rows.append(("draft", f"{draft} fits" if misfit is None else f"{draft}: {misfit}"))
+    for name, value in rows:
+        click.echo(f"{name:<12} {value}")
+    click.echo(f"\nTo use it, add to {locations.registry_file()}:\n\n{entry}")
+
+
+def _verifies(found: Examination) -> str:
+    if found.verifies:
+        return f"drafts, exactly, with any sampling; {found.n_ctx} tokens of context"
+    return "nothing: its own answers are streamed, without drafts"
+
+
+def _buffering(buffers: bool | None) -> str:
+    if buffers is None:
+        return "could not be found out"
+    return "held back by something on the way: slow" if buffers else "arrives at once"
