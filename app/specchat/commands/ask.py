@@ -15,14 +15,13 @@ import click
 
 from specchat import locations
 from specchat.commands.event_progress import EventProgress
-from specchat.commands.options import (
-    answer_options,
-    model_options,
+from specchat.commands.flags import (
     profile_flags,
     sampling_flags,
     settings_of,
     to_answer_options,
 )
+from specchat.commands.options import answer_options, model_options
 from specchat.errors import SpecchatError
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile, load_registry

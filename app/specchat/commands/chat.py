@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from specchat import locations
-from specchat.commands.options import (
+from specchat.commands.flags import (
     profile_flags,
     sampling_flags,
     settings_of,

@@ -1,25 +1,17 @@
-"""Flags that several commands share."""
+"""Flags that several commands share; `flags` turns their values into what the engine takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from specchat.runtime import AnswerOptions
-from specchat.settings import Settings, load_settings
-from specengine.errors import GrammarError, SamplingError
-from specengine.json_schema import json_schema_to_gbnf
-from specengine.pair import MAX_DRAFT
-from specengine.rules import RULES
-from specengine.sampling import SamplingParams
-
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "frequency_penalty")
-SAMPLING_FLAGS = (*_SAMPLING, "presence_penalty", "seed")
+# The engine's own (a test compares them): importing it would slow every command down.
+RULES = ("block", "coupled", "greedy", "token", "typical")
+MAX_DRAFT = 16
 
 
 def model_options(command: F) -> F:
@@ -59,7 +51,7 @@ def answer_options(command: F) -> F:
         click.option("--seed", type=int, help="Same seed, same text."),
         click.option("--max-tokens", type=click.IntRange(min=1), help="End after so many."),
         click.option("--stop", multiple=True, metavar="TEXT", help="End before this text."),
-        click.option("--rule", type=click.Choice(sorted(RULES)), help="Acceptance rule."),
+        click.option("--rule", type=click.Choice(RULES), help="Acceptance rule."),
         click.option(
             "--draft-max", type=click.IntRange(0, MAX_DRAFT), help="Longest draft of a round."
         ),
@@ -71,69 +63,7 @@ def answer_options(command: F) -> F:
     )
 
 
-def settings_of(flags: Mapping[str, Any]) -> Settings:
-    """The settings that hold under `flags`. Raises SpecchatError."""
-    return load_settings(**{name: flags[name] for name in ("threads", "ctx", "offline")})
-
-
-def profile_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that `select_profile` takes."""
-    return {name: flags[name] for name in ("profile", "target", "draft", "system")}
-
-
-def sampling_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The sampling settings among `flags`; raises SamplingError for a malformed bias."""
-    given: dict[str, Any] = {name: flags[name] for name in SAMPLING_FLAGS}
-    if flags["logit_bias"]:
-        given["logit_bias"] = dict(_bias(text) for text in flags["logit_bias"])
-    return given
-
-
-def to_answer_options(flags: Mapping[str, Any], sampling: SamplingParams) -> AnswerOptions:
-    """Flags as the runtime takes them. Raises GrammarError for an unreadable grammar or schema."""
-    return AnswerOptions(
-        sampling=sampling,
-        max_tokens=flags["max_tokens"],
-        stop=tuple(flags["stop"]),
-        rule=flags["rule"],
-        draft_max=MAX_DRAFT if flags["draft_max"] is None else flags["draft_max"],
-        draft_length=flags["draft_length"],
-        drafting=not flags["no_draft"],
-        reproducible=flags["reproducible"],
-        grammar=_grammar(flags["grammar"], flags["json_schema"]),
-    )
-
-
 def _options(command: F, *options: Callable[[F], F]) -> F:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def _bias(text: str) -> tuple[int, float]:
-    token, _, bias = text.partition("=")
-    try:
-        return int(token), float(bias)
-    except ValueError as error:
-        raise SamplingError(
-            f"--logit-bias {text}: write a token id and a number, as in --logit-bias 198=-2.5"
-        ) from error
-
-
-def _grammar(gbnf: str | None, schema: str | None) -> str | None:
-    if gbnf is not None and schema is not None:
-        raise click.UsageError("--grammar and --json-schema exclude each other")
-    if schema is not None:
-        return json_schema_to_gbnf(_text_or_file(schema))
-    return None if gbnf is None else _text_or_file(gbnf)
-
-
-def _text_or_file(value: str) -> str:
-    if not value.startswith("@"):
-        return value
-    path = Path(value[1:])
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise GrammarError(f"{path} cannot be read: {reason}") from error

@@ -1,0 +1,8 @@
+from specchat.commands import options
+from specengine import pair
+from specengine.rules import RULES
+
+
+def test_the_flags_know_what_the_engine_knows() -> None:
+    assert set(options.RULES) == set(RULES)
+    assert options.MAX_DRAFT == pair.MAX_DRAFT
