@@ -141,8 +141,8 @@ class VerifyServer:
                 for line in lines:
                     yield _parse(Line, line)
 
-    async def upload(self, session: str, hints: AsyncIterator[bytes]) -> None:
-        """One request for all hints of a stream, each sent as soon as it is there."""
+    async def upload(self, session: str, hints: AsyncIterator[bytes] | bytes) -> None:
+        """One request with lines of hints; an iterator's are sent as soon as they are there."""
         response = await self._client.post(
             self._url(f"/sessions/{session}/drafts"),
             content=hints,

@@ -31,6 +31,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _GIVE_UP_S = 10.0  # without `on_loss = wait`
 _WEIGHT = 0.2  # of a new measurement in an estimate
 _LONGEST_LEAD = 64
+_IN_VAIN = 48  # hint tokens of which none was ever used
 _END = b""  # ends an upload
 _UPLOAD_END_S, _UPLOAD_PAUSE_S = 0.5, 1.0
 
@@ -47,6 +48,8 @@ class Connection:
     max_draft: int = 16
     round_trip_s: float | None = None
     pass_s: float | None = None
+    streams_hints: bool = True
+    """Not where something on the way holds an upload back until it ends: then in small ones."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class RemoteStream:
         self._gen: int | None = None
         self._hints: asyncio.Queue[bytes] = asyncio.Queue()
         self._last_us: int | None = None
+        self._hinted = 0
+        self._used = 0
         self.lost = False
         """Whether it ended because the connection did not come back."""
         self._task = network.submit(self._run())
@@ -102,6 +107,7 @@ class RemoteStream:
     def hint(self, pos: int, prefix_hash: bytes, tokens: Sequence[int]) -> None:
         gen = self._gen
         if gen is not None:  # while there is no stream, nobody could use it
+            self._hinted += len(tokens)
             line = hint_line(gen, pos, prefix_hash, tokens)
             self._network.loop.call_soon_threadsafe(self._hints.put_nowait, line)
 
@@ -217,6 +223,7 @@ class RemoteStream:
             self._text.extend(line.tokens)
             self._connection.known.extend(line.tokens)
             self._remaining -= len(line.tokens)
+        self._used += line.drafted
         if line.tokens or line.drafted:
             self._events.put(
                 Committed(
@@ -240,7 +247,12 @@ class RemoteStream:
         """Hints are worth a try and no more: what fails here is never the answer's concern."""
         while True:
             try:
-                await self._connection.server.upload(session, self._lines())
+                if self._connection.streams_hints:
+                    await self._connection.server.upload(session, self._lines())
+                if self._connection.streams_hints:
+                    return
+                while lines := await self._gathered():
+                    await self._connection.server.upload(session, lines)
                 return
             except (httpx.TransportError, TryAgainError):
                 await asyncio.sleep(_UPLOAD_PAUSE_S)
@@ -249,8 +261,20 @@ class RemoteStream:
                 return
 
     async def _lines(self) -> AsyncIterator[bytes]:
+        """Hints as they come, until the end of the stream, or until it turns out to be in vain."""
         while (line := await self._hints.get()) is not _END:
             yield line
+            if self._used == 0 and self._hinted > _IN_VAIN:
+                logger.info("uploads are held back on the way: hints go in requests of their own")
+                self._connection.streams_hints = False
+                return
+
+    async def _gathered(self) -> bytes:
+        """The hints that have come since the last request, at least one; none at the end."""
+        lines = [await self._hints.get()]
+        while not self._hints.empty():
+            lines.append(self._hints.get_nowait())
+        return b"" if _END in lines else b"".join(lines)
 
     def _end(self, error: str) -> None:
         self._events.put(Ended("error", error=error))

@@ -11,7 +11,7 @@ from specchat.remote.address import parse_address
 from specchat.remote.examination import examine
 from support.chat_stand_in import chat_stand_in
 from support.command_line import specchat
-from support.delay_proxy import DelayProxy, Line
+from support.delay_proxy import BuffersDown, BuffersUp, DelayProxy, Line
 from support.verify_server import running_server
 
 
@@ -31,21 +31,6 @@ def test_a_verify_server(tiny_model: Path, tmp_path: Path) -> None:
         printed = specchat(tmp_path, "connect", server.url).stdout.decode()
     assert "drafts, exactly, with any sampling; 512 tokens of context" in printed
     assert printed.count("arrives at once") == 2
-
-
-class BuffersDown(DelayProxy):
-    """Passes streams on when they have ended."""
-
-    def is_complete(self, gathered: bytes, *, is_down: bool) -> bool:
-        return not is_down or b'"gen"' not in gathered or b'"finish"' in gathered
-
-
-class BuffersUp(DelayProxy):
-    """Passes uploads on when they have ended."""
-
-    def is_complete(self, gathered: bytes, *, is_down: bool) -> bool:
-        is_upload = b"transfer-encoding: chunked" in gathered.lower()
-        return is_down or not is_upload or gathered.endswith(b"0\r\n\r\n")
 
 
 def test_a_way_that_holds_streams_back_is_noticed(tiny_model: Path) -> None:

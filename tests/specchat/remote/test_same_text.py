@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from specchat.models.registry import Profile, load_registry
+from specchat.remote import stream
 from specchat.remote.pair import RemoteOptions
 from specchat.remote.stream import RemoteStream
 from specchat.runtime import AnswerOptions, Runtime
 from specengine.chat_template import Turn
 from specengine.events import Finished
 from specengine.sampling import SamplingParams
-from support.delay_proxy import DelayProxy, Line
+from support.delay_proxy import BuffersUp, DelayProxy, Line
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer
 
@@ -105,6 +106,21 @@ async def test_a_long_line_with_jitter_changes_nothing(
         async with remote_runtime(proxy.url, tiny_model) as runtime:
             finished = await ask(runtime)
     assert finished.tokens == await plain(server, answers)
+
+
+async def test_hints_find_another_way_where_uploads_are_held_back(
+    server: VerifyServer,
+    answers: list[Finished],
+    tiny_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream, "_IN_VAIN", 4)
+    with BuffersUp(server.url) as proxy:
+        patient = RemoteOptions(patience_ms=200)
+        async with remote_runtime(proxy.url, tiny_model, remote=patient) as runtime:
+            finished = await ask(runtime)
+    assert finished.tokens == await plain(server, answers)
+    assert finished.stats.accepted > 5
 
 
 async def test_other_sessions_change_nothing(
