@@ -1,13 +1,12 @@
-"""Draws docs/images/chat.svg from a real session: `python docs/images/chat.py [PROFILE]`.
+"""Draws docs/images/chat.svg from a real session: `python docs/images/chat.py`.
 
-Needs the profile's models on this computer (`specchat models pull laptop`). Greedy, so the text is
-the same each time; the figures in the status line are this machine's.
+Needs the models of the profile `laptop` (`specchat models pull laptop`), the smaller of which
+drafts. Greedy, so the text is the same each time; the figures are this machine's.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 from pathlib import Path
 
@@ -22,19 +21,20 @@ from specchat.tui.services import Services
 from specchat.tui.widgets.message import MessageView
 from specengine.sampling import SamplingParams
 
-QUESTION = "Reverse a singly linked list in Python. Explain the code in three short points."
-SIZE = (88, 42)
+QUESTION = "Write a Python function that reverses a linked list, and explain it in one sentence."
+SIZE = (88, 32)
 
 
-async def main(profile: str) -> None:
+async def main() -> None:
     registry = load_registry(locations.registry_file())
+    laptop = registry.profile("laptop")
     with tempfile.TemporaryDirectory() as folder:
         services = Services(
             runtime=Runtime(registry),
             registry=registry,
             open_store=lambda: ChatStore(Path(folder) / "chats.db"),
             options=lambda _: AnswerOptions(sampling=SamplingParams(temperature=0)),
-            profile=registry.profile(profile),
+            profile=laptop.model_copy(update={"draft": laptop.alternatives[0]}),
         )
         app = SpecchatApp(services)
         async with app.run_test(size=SIZE) as pilot:
@@ -52,4 +52,4 @@ async def main(profile: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:2] or ["laptop"]))
+    asyncio.run(main())

@@ -53,6 +53,16 @@ async def test_old_messages_become_widgets_when_the_person_scrolls_to_them(
         assert at_end(chat)
 
 
+async def test_a_window_that_is_higher_than_a_page_is_filled(
+    start_chat: StartChat, tmp_path: Path
+) -> None:
+    fill(tmp_path / "chats.db", 100)
+    async with start_chat(size=(80, 150)) as chat:
+        await chat.until(lambda: len(chat.messages) == 2 * PAGE)
+        await chat.settle()
+        assert at_end(chat)
+
+
 async def test_the_end_stays_in_sight_until_the_person_scrolls_away(
     start_chat: StartChat,
 ) -> None:

@@ -18,7 +18,7 @@ from specchat.tui.app import SpecchatApp
 from specchat.tui.printable import printable
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.services import Services
-from specengine.errors import ModelFileError
+from specengine.errors import ModelFileError, SamplingError
 from support.chat_app import StartChat
 from support.fake_runtime import FakeRuntime, Script
 
@@ -87,7 +87,7 @@ async def test_settings_that_do_not_fit_are_told_before_anything_is_loaded(
     start_chat: StartChat,
 ) -> None:
     def options(profile: object) -> object:
-        raise SpecchatError("settings.toml: sampling.top_k: must not be negative")
+        raise SamplingError("settings.toml: sampling.top_k: must not be negative")
 
     async with start_chat(options=options) as chat:
         assert chat.notes == ["settings.toml: sampling.top_k: must not be negative"]

@@ -33,6 +33,7 @@ from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.queue import Queue
 from specchat.tui.widgets.status_line import StatusLine, progress_content
 from specchat.tui.widgets.transcript import Destination, NoteKind, Transcript
+from specengine.errors import SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason, Progress
 
 _FRAMES_PER_S = 15
@@ -90,7 +91,7 @@ class ChatScreen(Screen[None]):
         self.query_one(Prompt).focus()
         self._show_title()
         self._show_rest()
-        # After the first paint, since this imports what is heavy.
+        # After the first paint: loading imports llama.cpp.
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -123,7 +124,7 @@ class ChatScreen(Screen[None]):
             loaded = await self._engine.load(profile, self._show_progress)
             if loaded and remember:
                 await asyncio.to_thread(self._services.remember, profile)
-        except (SpecchatError, OSError) as error:
+        except (SpecchatError, SpecEngineError, OSError) as error:
             self._note(str(error), "error")
         self._is_loading = False
         self._show_rest()

@@ -57,7 +57,7 @@ class ChatsDialog(ListDialog[int]):
     def _typed(self, event: Input.Changed) -> None:
         self._find(event.value)
 
-    @work(exclusive=True)
+    @work(group="find", exclusive=True)
     async def _find(self, query: str) -> None:
         try:
             self.set_choices(await asyncio.to_thread(_chats, self._store, query.strip()))

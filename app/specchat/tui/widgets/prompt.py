@@ -13,9 +13,6 @@ from textual.widgets import TextArea
 
 from specchat.tui.printable import printable
 
-# Terminals tell Shift+Enter apart only with the Kitty protocol or xterm's; Ctrl+J always comes.
-_NEWLINE = "shift+enter,shift+\r,ctrl+j"
-
 _HINT = "Enter sends · Ctrl+J new line · Ctrl+P commands"
 _SHORT_HINT = "Ctrl+P commands"
 
@@ -72,7 +69,6 @@ class Prompt(TextArea):
 
     def __init__(self) -> None:
         super().__init__(placeholder="Ask anything", highlight_cursor_line=False)
-
         self._folded: dict[str, str] = {}
 
     @property

@@ -80,6 +80,7 @@ class Transcript(VerticalScroll, can_focus=False):
         self._count_earlier()
         self.query_one(Welcome).display = not entries
         self.anchor()
+        self.call_after_refresh(self._fetch_at_top)
 
     def add(self, entry: Entry) -> MessageView:
         """A new message at the end, which comes into sight."""
@@ -105,7 +106,11 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        if new_value <= 0 and self._earlier and self.is_mounted and not self._fetching:
+        if self.is_mounted:
+            self._fetch_at_top()
+
+    def _fetch_at_top(self) -> None:
+        if self.scroll_y <= 0 and self._earlier and not self._fetching:
             self._fetching = True
             self.call_later(self._fetch_earlier)
 
@@ -118,8 +123,9 @@ class Transcript(VerticalScroll, can_focus=False):
         self.call_after_refresh(self._keep_place, height)
 
     def _keep_place(self, height: int) -> None:
-        self.scroll_to(y=self.virtual_size.height - height, animate=False)
+        self.scroll_to(y=self.virtual_size.height - height, animate=False, immediate=True)
         self._fetching = False
+        self._fetch_at_top()
 
     def _put_oldest_away(self) -> None:
         """In a long sitting the oldest messages stop being widgets again."""
