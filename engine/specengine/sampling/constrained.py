@@ -44,7 +44,10 @@ def allowed_candidates(
         if len(found) and _settled(row[found], unseen, bound, params):
             break
     if not len(found) or np.isneginf(row[found[0]]):
-        raise SamplingError("no token is left that the grammar allows: the logit bias masks them")
+        raise SamplingError(
+            "no token of this model is left that the grammar allows"
+            + (" and the logit bias does not mask" if params.logit_bias else "")
+        )
     return np.sort(found)
 
 

@@ -11,7 +11,11 @@ from specengine.errors import SamplingError
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
-TokenId = Annotated[int, Field(ge=0)]
+TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+
+# Far beyond any logit, and far from what float32 arithmetic with logits overflows at.
+MOST = 1e6
+Penalty = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
 
 
 class SamplingParams(BaseModel):
@@ -24,10 +28,12 @@ class SamplingParams(BaseModel):
     top_p: Share = Field(0.95, description="keep the fewest tokens that hold this mass; 1 is off")
     min_p: Share = Field(0.05, description="drop tokens below this share of the best; 0 is off")
     typical_p: Share = Field(1.0, description="keep the most typical tokens of this mass; 1 is off")
-    repeat_penalty: Finite = Field(1.0, gt=0, description="divides the logit of repeats; 1 is off")
+    repeat_penalty: Finite = Field(
+        1.0, ge=1 / MOST, le=MOST, description="divides the logit of repeats; 1 is off"
+    )
     repeat_last_n: int = Field(64, ge=0, description="how many last tokens are penalised; 0: none")
-    frequency_penalty: Finite = Field(0.0, description="subtracted for every earlier occurrence")
-    presence_penalty: Finite = Field(0.0, description="subtracted once for a token seen before")
+    frequency_penalty: Penalty = Field(0.0, description="subtracted for every earlier occurrence")
+    presence_penalty: Penalty = Field(0.0, description="subtracted once for a token seen before")
     logit_bias: dict[TokenId, float] = Field(
         default_factory=dict, description="added to the logit of a token id; -inf bans it"
     )
@@ -37,8 +43,10 @@ class SamplingParams(BaseModel):
     @classmethod
     def _bias_is_a_number(cls, bias: dict[int, float]) -> dict[int, float]:
         for token, value in bias.items():
-            if math.isnan(value) or value == math.inf:
-                raise ValueError(f"token {token}: {value} is neither a finite number nor -inf")
+            if not (-MOST <= value <= MOST or value == -math.inf):
+                raise ValueError(
+                    f"token {token}: {value} is neither -inf nor a number between ±{MOST:g}"
+                )
         return bias
 
     @classmethod
@@ -48,7 +56,8 @@ class SamplingParams(BaseModel):
             return cls(**settings)
         except ValidationError as error:
             first = error.errors()[0]
-            name = ".".join(str(part) for part in first["loc"]) or "sampling settings"
+            parts = [str(part) for part in first["loc"] if part != "[key]"]
+            name = ".".join(parts) or "sampling settings"
             reason = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
             shown = repr(first["input"])
             raise SamplingError(f"{name} = {shown[:60]}: {reason}") from error

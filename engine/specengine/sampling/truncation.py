@@ -22,7 +22,8 @@ def softmax(logits: Logits, temperature: float = 1.0) -> NDArray[np.float64]:
     """Probabilities in float64; needs at least one finite logit and none above infinity."""
     probs: NDArray[np.float64] = np.subtract(logits, logits.max(), dtype=np.float64)
     if temperature != 1:
-        probs /= temperature
+        with np.errstate(over="ignore"):  # near 0 all but the best go to -inf, as they should
+            probs /= temperature
     np.exp(probs, out=probs)
     probs /= probs.sum()
     return probs

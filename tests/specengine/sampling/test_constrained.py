@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from specengine.errors import SamplingError
 from specengine.sampling import SamplingParams, Transforms
 from specengine.sampling.constrained import allowed_candidates
 
@@ -65,3 +66,10 @@ def test_a_clear_favourite_is_found_with_the_first_question(settings: dict[str, 
     ids = allowed_candidates(row, lambda ids: grammar.allowed(NO_HISTORY, ids), params)
     assert ids.tolist() == [7, 9]
     assert grammar.asked == 64
+
+
+def test_a_grammar_that_no_token_fits_is_not_blamed_on_the_bias() -> None:
+    row = np.zeros(100, dtype=np.float32)
+    nothing = FakeGrammar(np.zeros(100, dtype=np.bool_))
+    with pytest.raises(SamplingError, match=r"that the grammar allows$"):
+        allowed_candidates(row, lambda ids: nothing.allowed(NO_HISTORY, ids), SamplingParams())

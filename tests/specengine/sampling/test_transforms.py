@@ -1,5 +1,7 @@
 """What a distribution must be besides llama.cpp's: a pure function that names what it cannot do."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -96,6 +98,27 @@ def test_a_nan_is_named_with_its_token() -> None:
 def test_an_infinite_logit_is_named_with_its_token() -> None:
     with pytest.raises(SamplingError, match="the logit of token 1 is inf"):
         Transforms(SamplingParams()).distribution(row(1, np.inf, 0), NO_HISTORY)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "extreme",
+    [
+        {"temperature": 5e-324, "min_p": 0},
+        {"temperature": 1e308},
+        {"repeat_penalty": 1e6},
+        {"repeat_penalty": 1e-6},
+        {"frequency_penalty": 1e6, "presence_penalty": 1e6},
+        {"frequency_penalty": -1e6, "presence_penalty": -1e6},
+        {"logit_bias": {0: 1e6, 1: -1e6}},
+    ],
+    ids=str,
+)
+def test_settings_at_their_limits_overflow_nothing(extreme: dict[str, Any]) -> None:
+    params = SamplingParams(**{"top_k": 0, "top_p": 1, **extreme})
+    probs = Transforms(params).distribution(row(30, -30, 1), tokens(0, 1, 1, 1)).probs
+    assert np.isfinite(probs).all()
+    assert probs.sum() == pytest.approx(1)
 
 
 def test_a_row_that_the_bias_masks_whole_is_an_error() -> None:
