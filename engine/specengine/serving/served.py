@@ -46,6 +46,7 @@ class ServedModel:
         """`on_progress` gets the loaded fraction. Raises ModelFileError, BackendError."""
         self._thread = EngineThread()
         self._abort = AbortFlag()
+        self._closed = False
         try:
             self._thread.call(lambda: self._load(path, options, on_progress))
         except BaseException:
@@ -54,7 +55,10 @@ class ServedModel:
         self._work: Future[None] = self._thread.submit(self.scheduler.run)
 
     def close(self) -> None:
-        """End every answer with the reason "shutdown", free the model."""
+        """End every answer with the reason "shutdown", free the model. Once is enough."""
+        if self._closed:
+            return
+        self._closed = True
         self.scheduler.stop()
         self._abort.set()  # nobody waits for what a pass would yield now
         self._work.result()

@@ -10,6 +10,7 @@ def test_the_hash_is_the_one_that_the_protocol_defines() -> None:
         data = expected + token.to_bytes(4, "little")
         expected = hashlib.blake2b(data, digest_size=16).digest()
     assert Transcript([7, 151_935, 0]).hash == expected
+    assert Transcript([1, 2, 3]).hash.hex() == "23780f99a49b4f2fd47926c6994b29cb"  # as in its text
 
 
 def test_a_shorter_transcript_has_the_hash_of_its_own_tokens() -> None:
