@@ -124,7 +124,7 @@ class Scheduler:
                 logger.exception("the scheduler failed")
                 self._end_all(Ended("error", error=f"internal error ({type(error).__name__})"))
                 continue
-            if wait != 0:
+            if wait != 0 and not self._stopping:
                 self._work.wait(wait)
             self._work.clear()
 

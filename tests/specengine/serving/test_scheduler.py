@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 
 import pytest
 
@@ -279,6 +281,18 @@ def test_stop_ends_everything() -> None:
     server.scheduler.stop()
     server.scheduler.run()
     assert server.ended("a").reason == server.ended("b").reason == "shutdown"
+
+
+def test_a_server_at_rest_stops_too() -> None:
+    server = Server()
+    running = threading.Thread(target=server.scheduler.run, daemon=True)
+    running.start()
+    server.ask("a", [1, 2, 3], 2)
+    while server.scheduler.passes < 2:
+        time.sleep(0.001)
+    server.scheduler.stop()
+    running.join(5)
+    assert not running.is_alive()
 
 
 def test_margins_are_the_gaps_between_the_best_two() -> None:
