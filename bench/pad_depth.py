@@ -25,7 +25,8 @@ from gguf import GGUFReader, GGUFValueType, GGUFWriter, ReaderTensor
 _LAYER = re.compile(r"blk\.(\d+)\.(.+)")
 _OUTPUT = re.compile(r"(attn_output|ffn_down\w*)\.(weight|bias)")
 """The tensors through which a layer adds to its input."""
-_WRITTEN_APART = ("general.architecture", "general.name", "general.alignment")
+# Written by the writer itself, or changed; the copy has the alignment that files have by default.
+_NOT_COPIED = ("general.architecture", "general.name", "general.alignment")
 
 
 class PaddingError(Exception):
@@ -88,7 +89,7 @@ def _copy_metadata(
 ) -> None:
     changed = {f"{architecture}.block_count": depth * times}
     for name, field in reader.fields.items():
-        if name.startswith("GGUF.") or name in _WRITTEN_APART:
+        if name.startswith("GGUF.") or name in _NOT_COPIED:
             continue
         kind = field.types[0]
         element = field.types[-1] if kind == GGUFValueType.ARRAY else None
@@ -98,8 +99,6 @@ def _copy_metadata(
         writer.add_key_value(name, value, kind, sub_type=element)
     name = _value(reader, "general.name") or architecture
     writer.add_name(f"{name} (depth-padded x{times})")
-    if alignment := _value(reader, "general.alignment"):
-        writer.add_custom_alignment(alignment)
 
 
 def _value(reader: GGUFReader, key: str) -> Any:

@@ -72,7 +72,7 @@ def write_model(path: Path, parts: list[str], alignment: int | None = None) -> P
         writer.add_custom_alignment(alignment)
     for layer in (0, 1):
         for part in parts:
-            writer.add_tensor(f"blk.{layer}.{part}", np.full((4, 32), layer + 1, np.float16))
+            writer.add_tensor(f"blk.{layer}.{part}", np.full((3, 32), layer + 1, np.float16))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

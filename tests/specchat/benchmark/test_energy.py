@@ -7,8 +7,8 @@ import pytest
 from specchat.benchmark.energy import EnergyMeter
 
 
-def package(folder: Path, number: int, microjoules: int, limit: int = 1000) -> Path:
-    path = folder / f"intel-rapl:{number}"
+def package(folder: Path, name: str, microjoules: int, limit: int = 1000) -> Path:
+    path = folder / name
     path.mkdir()
     (path / "max_energy_range_uj").write_text(f"{limit}\n")
     (path / "energy_uj").write_text(f"{microjoules}\n")
@@ -16,7 +16,7 @@ def package(folder: Path, number: int, microjoules: int, limit: int = 1000) -> P
 
 
 def test_packages_are_added_and_counters_may_start_again(tmp_path: Path) -> None:
-    first, second = package(tmp_path, 0, 100), package(tmp_path, 1, 900)
+    first, second = package(tmp_path, "intel-rapl:0", 100), package(tmp_path, "intel-rapl:1", 900)
     meter = EnergyMeter(tmp_path)
     before = meter.read()
     first.write_text("150")
@@ -25,9 +25,8 @@ def test_packages_are_added_and_counters_may_start_again(tmp_path: Path) -> None
 
 
 def test_parts_of_a_package_are_not_counted_twice(tmp_path: Path) -> None:
-    package(tmp_path, 0, 5)
-    (tmp_path / "intel-rapl:0:0").mkdir()
-    (tmp_path / "intel-rapl:0:0" / "energy_uj").write_text("3")
+    package(tmp_path, "intel-rapl:0", 5)
+    package(tmp_path, "intel-rapl:0:0", 3)
     assert EnergyMeter(tmp_path).read() == [5]
 
 
@@ -35,7 +34,7 @@ def test_where_the_platform_does_not_tell_it_is_none(tmp_path: Path) -> None:
     meter = EnergyMeter(tmp_path / "none")
     assert meter.read() is None
     assert meter.joules(None, None) is None
-    counter = package(tmp_path, 0, 5)
+    counter = package(tmp_path, "intel-rapl:0", 5)
     meter = EnergyMeter(tmp_path)
     counter.unlink()
     assert meter.read() is None
