@@ -55,6 +55,14 @@ def log_file() -> Path:
     return state_dir() / "specchat.log"
 
 
+def expanded(text: str) -> Path:
+    """`text` as a path, a leading `~` replaced; it stays, as in a shell, where no home is known."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
 def _below_home(name: str) -> Path | None:
     home = _environment_path("SPECCHAT_HOME")
     return home / name if home else None
@@ -62,4 +70,4 @@ def _below_home(name: str) -> Path | None:
 
 def _environment_path(variable: str) -> Path | None:
     value = os.environ.get(variable)
-    return Path(value).expanduser().absolute() if value else None
+    return expanded(value).absolute() if value else None

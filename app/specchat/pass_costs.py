@@ -6,14 +6,18 @@ import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import RootModel, ValidationError
+from pydantic import Field, RootModel, ValidationError
 
 from specengine.costs import PassCosts
 from specengine.llama.library import LLAMA_CPP_PYTHON_VERSION
 
+Width = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, lt=3600)]
 
-class _Costs(RootModel[dict[str, dict[int, float]]]):
+
+class _Costs(RootModel[dict[str, dict[Width, Seconds]]]):
     """Seconds by width, under a key for each model."""
 
 
@@ -32,8 +36,8 @@ class CostStore:
     def save(self, models: list[Path], costs: Mapping[str, PassCosts]) -> None:
         """Remember `costs`, by file name. A folder that cannot be written costs a measurement."""
         known = self._read()
-        known.update({self._key(path): costs[path.name].as_dict() for path in models})
         with contextlib.suppress(OSError):
+            known.update({self._key(path): costs[path.name].as_dict() for path in models})
             self._file.parent.mkdir(parents=True, exist_ok=True)
             new = self._file.with_suffix(".new")
             new.write_text(json.dumps(known), encoding="utf-8")

@@ -38,3 +38,5 @@ def test_models_can_live_on_another_disk(monkeypatch: pytest.MonkeyPatch) -> Non
     assert locations.models_dir() == Path.home() / "big"
     monkeypatch.setenv("SPECCHAT_MODELS_DIR", "relative")
     assert locations.models_dir() == Path.cwd() / "relative"
+    monkeypatch.setenv("SPECCHAT_MODELS_DIR", "~no-such-person/big")
+    assert locations.models_dir() == Path.cwd() / "~no-such-person/big"

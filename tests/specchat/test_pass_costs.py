@@ -1,7 +1,10 @@
 from pathlib import Path
 
+import pytest
+
 from specchat.pass_costs import CostStore
 from specengine.costs import PassCosts
+from specengine.llama.library import LLAMA_CPP_PYTHON_VERSION
 
 
 def model(folder: Path, name: str, size: int = 10) -> Path:
@@ -24,11 +27,20 @@ def test_another_file_of_the_same_name_is_measured_anew(tmp_path: Path) -> None:
     assert store.load([model(tmp_path, "t.gguf", size=11)]) == {}
 
 
-def test_a_damaged_file_is_measured_anew_and_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "costs", ['"fast"', "0", "-1", "NaN", "1e300", '1}, "u": {"0": 1'], ids=str
+)
+def test_a_damaged_file_is_measured_anew_and_replaced(tmp_path: Path, costs: str) -> None:
     file = tmp_path / "costs.json"
-    file.write_text('{"t": {"1": "fast"}}')
+    file.write_text(f'{{"t.gguf 10 auto {LLAMA_CPP_PYTHON_VERSION}": {{"1": {costs}}}}}')
     target = model(tmp_path, "t.gguf")
     store = CostStore(file, n_threads=None)
     assert store.load([target]) == {}
     store.save([target], {"t.gguf": PassCosts({1: 0.1})})
     assert store.load([target]) == {"t.gguf": {1: 0.1}}
+
+
+def test_a_model_that_was_deleted_meanwhile_is_no_error(tmp_path: Path) -> None:
+    store = CostStore(tmp_path / "costs.json", n_threads=None)
+    store.save([tmp_path / "gone.gguf"], {"gone.gguf": PassCosts({1: 0.1})})
+    assert not (tmp_path / "costs.json").exists()

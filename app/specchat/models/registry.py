@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -143,9 +144,12 @@ class Registry:
         """
         if text in self.models:
             return self.models[text]
-        path = Path(text).expanduser()
-        if path.is_file():
-            return path.absolute()
+        path = locations.expanded(text)
+        with suppress(OSError):  # a name that is too long for a file, for instance
+            if path.is_file():
+                return path.absolute()
+            if path.is_dir() and path.name != text:
+                raise RegistryError(f"{text} is a folder: name a GGUF file in it")
         for found in scan(locations.models_dir()):
             if found.name == text:
                 return found.path
@@ -177,7 +181,7 @@ def shipped_file() -> Path:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RegistryError(f"{path}: {error}") from error
     except OSError as error:

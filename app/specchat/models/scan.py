@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from specchat import locations
+
 Keeper = Literal["specchat", "Hugging Face", "LM Studio", "Ollama", "llama.cpp"]
 
 _OLLAMA_WEIGHTS = "application/vnd.ollama.image.model"
@@ -58,6 +60,8 @@ def _candidates(models_dir: Path) -> Iterator[Found]:
 
 def _found(path: Path, keeper: Keeper, name: str, sha256: str | None = None) -> Iterator[Found]:
     try:
+        if not path.is_file():  # a pipe would keep us waiting
+            return
         with path.open("rb") as file:
             if file.read(4) == b"GGUF":
                 yield Found(path, keeper, name, os.fstat(file.fileno()).st_size, sha256)
@@ -78,8 +82,8 @@ def _in_hugging_face_cache(folder: Path) -> Iterator[Found]:
         for snapshot in _subfolders(repository / "snapshots", "*"):
             for path in _gguf_files(snapshot):
                 name = f"{owner_and_name}/{path.relative_to(snapshot).as_posix()}"
-                blob = path.resolve().name
-                yield from _found(path, "Hugging Face", name, _if_sha256(blob))
+                blob = Path(os.path.realpath(path))  # Path.resolve raises for a circle of links
+                yield from _found(path, "Hugging Face", name, _if_sha256(blob.name))
 
 
 def _in_ollama(folder: Path) -> Iterator[Found]:
@@ -118,13 +122,13 @@ def _subfolders(folder: Path, pattern: str) -> list[Path]:
 
 
 def _hugging_face_folders() -> list[Path]:
-    home = _folder("HF_HOME", Path.home() / ".cache/huggingface")
+    home = _folder("HF_HOME", _home() / ".cache/huggingface")
     return [_folder("HF_HUB_CACHE", home / "hub")]
 
 
 def _lm_studio_folders() -> list[Path]:
     """The present folder, the one chosen in its settings, and that of versions before 0.3."""
-    home = Path.home()
+    home = _home()
     base = home / ".lmstudio"
     with suppress(OSError, ValueError):
         base = Path((home / ".lmstudio-home-pointer").read_text(encoding="utf-8").strip())
@@ -132,27 +136,31 @@ def _lm_studio_folders() -> list[Path]:
     with suppress(OSError, ValueError, KeyError, TypeError):
         settings = json.loads((base / "settings.json").read_bytes())
         folders.insert(0, Path(settings["downloadsFolder"]))
-    return folders
+    return [folder for folder in folders if folder.is_absolute()]
 
 
 def _ollama_folders() -> list[Path]:
     """The person's folder, and that of the service which its Linux installer sets up."""
     return [
-        _folder("OLLAMA_MODELS", Path.home() / ".ollama/models"),
+        _folder("OLLAMA_MODELS", _home() / ".ollama/models"),
         Path("/usr/share/ollama/.ollama/models"),
     ]
 
 
 def _llama_cpp_folders() -> list[Path]:
     if os.name == "nt":
-        default = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "llama.cpp"
+        default = Path(os.environ.get("LOCALAPPDATA", _home() / "AppData/Local")) / "llama.cpp"
     elif os.uname().sysname == "Darwin":
-        default = Path.home() / "Library/Caches/llama.cpp"
+        default = _home() / "Library/Caches/llama.cpp"
     else:
-        default = _folder("XDG_CACHE_HOME", Path.home() / ".cache") / "llama.cpp"
+        default = _folder("XDG_CACHE_HOME", _home() / ".cache") / "llama.cpp"
     return [_folder("LLAMA_CACHE", default)]
+
+
+def _home() -> Path:
+    return locations.expanded("~")
 
 
 def _folder(variable: str, default: Path) -> Path:
     value = os.environ.get(variable)
-    return Path(value).expanduser() if value else default
+    return locations.expanded(value) if value else default

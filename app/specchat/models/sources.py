@@ -11,6 +11,7 @@ from threading import Event
 
 import httpx
 
+from specchat import locations
 from specchat.models.errors import SourceError
 from specchat.models.http import Remote, head
 from specchat.models.package_index import find_wheel
@@ -93,7 +94,7 @@ def _hugging_face(client: httpx.Client, repo: str, file: str, cancel: Event) -> 
 def _hugging_face_token() -> str | None:
     if token := os.environ.get("HF_TOKEN"):
         return token
-    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    home = locations.expanded(os.environ.get("HF_HOME", "~/.cache/huggingface"))
     try:
         return Path(os.environ.get("HF_TOKEN_PATH", home / "token")).read_text().strip() or None
     except (OSError, UnicodeDecodeError):

@@ -151,3 +151,19 @@ def test_resolving_names_paths_and_files_of_other_programs(tmp_path: Path) -> No
         registry.resolve(str(tmp_path / "missing.gguf"))
     with pytest.raises(RegistryError, match="did you mean 'smollm2-135m'"):
         registry.resolve("smollm2")
+
+
+def test_a_folder_is_named_as_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(RegistryError, match="is a folder: name a GGUF file in it"):
+        load_registry().resolve(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["~no-such-person/x.gguf", "a" * 5000, ""])
+def test_what_can_be_no_path_is_an_unknown_name(name: str) -> None:
+    with pytest.raises(RegistryError, match="there is no"):
+        load_registry().resolve(name)
+
+
+def test_a_file_with_a_byte_order_mark(own: Path) -> None:
+    own.write_text("[profiles.tiny]\nn_ctx = 512", encoding="utf-8-sig")
+    assert load_registry(own).profile("tiny").n_ctx == 512

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -153,4 +154,28 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
 
 def test_a_folder_named_like_a_model_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "models/a.gguf").mkdir(parents=True)
+    assert found_in(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes there")
+def test_a_pipe_named_like_a_model_keeps_nobody_waiting(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    os.mkfifo(tmp_path / "models/odd.gguf")
+    assert found_in(tmp_path) == []
+
+
+def test_an_unset_folder_in_lm_studio_is_not_the_present_one(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "work/mine.gguf")
+    put(home / ".lmstudio/settings.json", json.dumps({"downloadsFolder": ""}).encode())
+    monkeypatch.chdir(tmp_path / "work")
+    assert found_in(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_a_link_to_itself_in_a_cache_is_passed_over(tmp_path: Path, home: Path) -> None:
+    snapshot = home / ".cache/huggingface/hub/models--a--b/snapshots/1"
+    snapshot.mkdir(parents=True)
+    (snapshot / "c.gguf").symlink_to(snapshot / "c.gguf")
     assert found_in(tmp_path) == []
