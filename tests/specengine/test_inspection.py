@@ -76,14 +76,14 @@ def test_a_bonus_comes_from_p_after_the_last_draft_token() -> None:
 
 
 def test_block_shows_its_own_limits_and_residual() -> None:
-    p, q = distribution(0.3, 0.7), distribution(0.8, 0.2)
-    # P_1 = .375; S_1 = .0625 from the second token, so h_1 = .0625 / (.0625 + .625) = 1/11.
-    # P_2 = .375 * .3/.8. One token stands, and (.375 p - q)+ has all its mass on token 1.
+    p, q = distribution(0.3, 0.6, 0.1), distribution(0.8, 0.15, 0.05)
+    # P_1 = .375 and S_1 = .375 * .6 - .15 = .075, so h_1 = .075 / (.075 + .625); P_2 = P_1 * .375.
+    # One token stands, and all of (P_1 p - q)+ is on token 1; of (p - q)+ some is on token 2.
     draft = Draft([0, 0], [q, q])
-    verdict, seen = inspected("block", [0.05, 0.5, 0.9], draft, p, p)
+    verdict, seen = inspected("block", [0.1, 0.5, 0.9], draft, p, p)
     assert verdict == Verdict(1, 1)
-    assert [t.limit for t in seen.draft] == pytest.approx([1 / 11, 0.375 * 0.375])
-    assert [t.draw for t in seen.draft] == [0.05, 0.5]
+    assert [t.limit for t in seen.draft] == pytest.approx([0.075 / 0.7, 0.375 * 0.375])
+    assert [t.draw for t in seen.draft] == [0.1, 0.5]
     assert [t.accepted for t in seen.draft] == [True, False]
     assert [(e.token, e.prob) for e in seen.source] == [(1, 1.0)]
     assert seen.draft[0].ratio == pytest.approx(0.375)
