@@ -19,6 +19,7 @@ from specchat.benchmark.suite import first_of_each_category, load_suite
 from specchat.benchmark.table import render
 from specchat.commands.options import model_options
 from specchat.models.registry import load_registry
+from specchat.remote.address import is_url
 from specchat.selection import select_profile
 from specchat.settings import load_settings
 
@@ -83,6 +84,8 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> int:
         draft=flags["draft"],
         system=flags["system"],
     )
+    if is_url(profile.target):
+        raise BenchmarkError(f"{profile.target} is elsewhere: only this machine is measured")
     quick = flags["quick"]
     items = load_suite(flags["prompts"], _names(flags["categories"]))
     truncation = {name: flags[name] for name in ("top_k", "top_p", "min_p")}
