@@ -1,6 +1,8 @@
 """The busy neighbour."""
 
+import contextlib
 import subprocess
+import sys
 
 import psutil
 import pytest
@@ -25,3 +27,17 @@ def test_it_is_gone_after_an_error_too() -> None:
     with pytest.raises(subprocess.SubprocessError), busy_neighbour():
         raise subprocess.SubprocessError
     assert children() == before
+
+
+def test_it_does_not_outlive_a_program_that_is_killed() -> None:
+    program = (
+        "import os, psutil\n"
+        "from specchat.benchmark.neighbour import busy_neighbour\n"
+        "with busy_neighbour():\n"
+        "    print(psutil.Process().children()[0].pid, flush=True)\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(result.stdout)).wait(timeout=60)
+    assert not psutil.pid_exists(int(result.stdout))
