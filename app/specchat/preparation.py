@@ -11,12 +11,12 @@ from specchat import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
-from specengine.compatibility import require_compatible
+from specengine.compatibility import Comparison, require_compatible
+from specengine.drafting import DraftMethod
 from specengine.errors import BackendError
 from specengine.events import Progress
 from specengine.gguf import GGUF, read_gguf
 from specengine.llama.probe import probe
-from specengine.pair import DraftMethod
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PreparedPair:
     target: Path
     draft: Path | None
     method: DraftMethod
-    n_shared: int | None
+    vocabularies: Comparison | None
     use_extra_bufts: bool
 
 
@@ -41,7 +41,7 @@ def prepare(
     """Fetch what is missing and refuse what cannot work, before llama.cpp sees any of it.
 
     Blocks, for as long as a download takes. Raises SpecchatError or SpecEngineError with one line:
-    a file that is no model, two vocabularies that differ, a pair larger than memory.
+    a file that is no model, or without a vocabulary, a pair larger than memory.
     """
 
     def fetch(name: str) -> GGUF:
@@ -56,7 +56,7 @@ def prepare(
     target = fetch(profile.target)
     draft_name = profile.draft or "none"
     draft = None if draft_name in DRAFTERS_WITHOUT_MODEL else fetch(draft_name)
-    comparison = require_compatible(target, draft) if draft is not None else None
+    vocabularies = require_compatible(target, draft) if draft is not None else None
     require_memory(target, draft, profile.n_ctx)
     probed = probe(locations.cache_dir())
     if not probed.works:
@@ -65,7 +65,7 @@ def prepare(
         target.path,
         draft.path if draft is not None else None,
         "cascade" if draft is not None else _method(draft_name),
-        comparison.n_shared if comparison is not None else None,
+        vocabularies,
         probed.use_extra_bufts,
     )
 

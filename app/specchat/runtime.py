@@ -25,9 +25,10 @@ from specchat.remote.preparation import PreparedChat, prepare_remote
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
 from specengine.conversation import fit_turns
+from specengine.drafting import DraftMethod
 from specengine.errors import SpecEngineError
 from specengine.events import Chunk, Finished, Progress
-from specengine.pair import MAX_DRAFT, DraftMethod, LoadOptions, Pair
+from specengine.pair import MAX_DRAFT, LoadOptions, Pair
 from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics
 from specengine.thread import EngineThread
@@ -124,7 +125,7 @@ class Runtime:
                 ready.target,
                 ready.draft,
                 method=ready.method,
-                n_shared=ready.n_shared,
+                vocabularies=ready.vocabularies,
                 options=options,
                 abort=self._abort,
                 on_progress=lambda name, done: on_event(

@@ -1,12 +1,14 @@
-"""May a draft model draft for a target? Decided from the headers, before anything is loaded.
+"""How may a draft model draft for a target? Decided from the headers, before anything is loaded.
 
-Draft tokens are ids: they must mean the same in both vocabularies. Where one vocabulary goes on
+Where ids mean the same in both vocabularies, draft tokens are ids. Where one vocabulary goes on
 after the other ends (padding of the embedding matrix), the ids beyond the smaller are never
-drafted, and the pair works.
+drafted. Different vocabularies meet by the bytes of their tokens, or by text.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,9 +17,21 @@ from specengine.gguf import GGUF
 
 Verdict = Literal["equal", "padded", "different"]
 
+Way = Literal["ids", "tokens", "text", "none"]
+"""How drafts reach the target: as ids that mean the same, as tokens that both vocabularies have, or
+as text that is encoded for the target. None where there is no vocabulary.
+"""
+
 _TOKENS, _TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 _UNUSED = 5
 _ROLES = ("bos", "eos", "eot")
+
+# Of the draft model's tokens, the share that the target must have for drafts as tokens: what is
+# missing can never be drafted, and it is the common words of code that differ. See
+# docs/drafters.md for what was measured.
+_ENOUGH_SHARED = 0.95
+
+_BYTE_TOKEN = re.compile(rb"<0x([0-9A-Fa-f]{2})>")
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,8 @@ class Difference:
 class Comparison:
     """Two vocabularies side by side.
 
-    Ids below `n_shared` mean the same in both. `notices` are differences that leave the pair
+    Ids below `n_shared` mean the same in both. `overlap` is the share of the draft model's tokens
+    that the target has, too, whatever their ids. `notices` are differences that leave the pair
     working, one line each.
     """
 
@@ -41,6 +56,8 @@ class Comparison:
     n_target: int
     n_draft: int
     n_shared: int
+    way: Way
+    overlap: float
     difference: Difference | None = None
     cause: str | None = None
     notices: tuple[str, ...] = ()
@@ -49,37 +66,49 @@ class Comparison:
 def compare_vocabularies(target: GGUF, draft: GGUF) -> Comparison:
     """Compare what the ids of two models mean; special ids and BOS rules go into the notices."""
     sizes = (target.n_vocab, draft.n_vocab)
-    if cause := _incomparable(target, draft):
-        return Comparison("different", *sizes, n_shared=0, cause=cause)
-    if difference := _first_difference(target, draft):
-        cause = (
-            f"id {difference.token} is {difference.target!r} in {target.path.name} "
-            f"and {difference.draft!r} in {draft.path.name}"
-        )
-        return Comparison("different", *sizes, difference.token, difference, cause)
+    for gguf in (target, draft):
+        if not gguf.arrays.get(_TOKENS) or gguf.n_vocab == 0:
+            cause = f"{gguf.path.name} carries no vocabulary"
+            return Comparison("different", *sizes, 0, way="none", overlap=0.0, cause=cause)
+    difference = _first_difference(target, draft)
+    if difference is not None or _kind(target) != _kind(draft):
+        return _different(target, draft, difference)
     verdict: Verdict = "equal" if target.n_vocab == draft.n_vocab else "padded"
-    return Comparison(verdict, *sizes, min(sizes), notices=_notices(target, draft))
+    notices = _notices(target, draft)
+    return Comparison(verdict, *sizes, min(sizes), way="ids", overlap=1.0, notices=notices)
 
 
 def require_compatible(target: GGUF, draft: GGUF) -> Comparison:
     """The comparison of a pair that works. Raises VocabMismatchError for one that cannot."""
     comparison = compare_vocabularies(target, draft)
-    if comparison.verdict == "different":
+    if comparison.way == "none":
         raise VocabMismatchError(
             f"{draft.path.name} cannot draft for {target.path.name}: {comparison.cause}; "
-            "take a draft model of the target's own family, or draft by lookup"
+            "take another draft model, or draft by lookup"
         )
     return comparison
 
 
-def _incomparable(target: GGUF, draft: GGUF) -> str | None:
-    for gguf in (target, draft):
-        if not gguf.arrays.get(_TOKENS) or gguf.n_vocab == 0:
-            return f"{gguf.path.name} carries no vocabulary"
-    kinds = [gguf.metadata.get("tokenizer.ggml.model") for gguf in (target, draft)]
-    if kinds[0] != kinds[1]:
-        return f"the target's tokenizer is of the kind {kinds[0]!r}, the draft's {kinds[1]!r}"
-    return None
+def _different(target: GGUF, draft: GGUF, difference: Difference | None) -> Comparison:
+    if difference is not None:
+        cause = (
+            f"id {difference.token} is {difference.target!r} in {target.path.name} "
+            f"and {difference.draft!r} in {draft.path.name}"
+        )
+    else:
+        cause = f"the target's tokenizer is {_kind(target)!r}, the draft's {_kind(draft)!r}"
+    known, tokens = set(_contents(target, draft)), _contents(draft, target)
+    overlap = sum(token in known for token in tokens) / len(tokens)
+    return Comparison(
+        "different",
+        target.n_vocab,
+        draft.n_vocab,
+        0 if difference is None else difference.token,
+        "tokens" if overlap >= _ENOUGH_SHARED else "text",
+        overlap,
+        difference,
+        cause,
+    )
 
 
 def _first_difference(target: GGUF, draft: GGUF) -> Difference | None:
@@ -92,6 +121,45 @@ def _first_difference(target: GGUF, draft: GGUF) -> Difference | None:
         if one != other and any(t[token : token + 1] != [_UNUSED] for t in types):
             return Difference(token, one.decode(errors="replace"), other.decode(errors="replace"))
     return None
+
+
+def _kind(gguf: GGUF) -> str:
+    return str(gguf.metadata.get("tokenizer.ggml.model", "unknown"))
+
+
+def _contents(gguf: GGUF, other: GGUF) -> list[bytes]:
+    """What the tokens of `gguf` stand for, to be compared with those of `other`."""
+    tokens = gguf.tokens()
+    if _kind(gguf) == _kind(other):
+        return tokens  # spelled alike
+    spelled = _from_letters if _kind(gguf) == "gpt2" else _from_sentencepiece
+    return [spelled(token) for token in tokens]
+
+
+def _from_letters(token: bytes) -> bytes:
+    """Byte-level BPE writes each byte as a letter."""
+    text = token.decode(errors="replace")
+    if text.isascii():
+        return token
+    return bytes(_LETTERS[c] for c in text) if all(c in _LETTERS for c in text) else token
+
+
+def _from_sentencepiece(token: bytes) -> bytes:
+    """SentencePiece writes spaces as U+2581 and lone bytes in brackets."""
+    if byte := _BYTE_TOKEN.fullmatch(token):
+        return bytes([int(byte[1], 16)])
+    return token.replace("▁".encode(), b" ")
+
+
+def _byte_letters() -> dict[str, int]:
+    """The letters of byte-level BPE: printable bytes stand for themselves, others for U+0100…"""
+    printable: Iterable[int] = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+    letters = {chr(byte): byte for byte in printable}
+    others = [byte for byte in range(256) if chr(byte) not in letters]
+    return letters | {chr(0x100 + n): byte for n, byte in enumerate(others)}
+
+
+_LETTERS = _byte_letters()
 
 
 def _notices(target: GGUF, draft: GGUF) -> tuple[str, ...]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from specengine.calibrate import calibrate, measure_passes
 from specengine.cancel import AbortFlag
+from specengine.compatibility import Comparison
 from specengine.context import Context
 from specengine.controller import AdaptiveDraftLength, FixedDraftLength
 from specengine.costs import PassCosts
-from specengine.drafters import Drafter
-from specengine.drafters.lookup import LookupDrafter
-from specengine.drafters.model import ModelDrafter
+from specengine.drafting import Drafting, DraftMethod
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
 from specengine.grammar import Grammar
@@ -25,7 +23,7 @@ from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
-from specengine.rules import AcceptanceRule, make_rule
+from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.target import LocalTarget
 
@@ -34,9 +32,6 @@ MAX_DRAFT = 16
 # With flash attention off, every pass of two rows or more gives the same bits for a row, whatever
 # its width; a one-row pass runs other kernels. See docs/exactness.md.
 _REPRODUCIBLE_WIDTH = 2
-
-DraftMethod = Literal["none", "lookup", "model", "cascade"]
-"""`cascade`: lookup and, where a draft model is loaded, that; the controller chooses each round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +82,10 @@ class LoadedModel:
         self.vocab = self.model.vocab
         self.context = Context(self._cache, costs=PassCosts(options.costs.get(path.name)))
 
+    @property
+    def name(self) -> str:
+        return self.model.path.stem
+
     def close(self) -> None:
         self._cache.close()
         self.model.close()
@@ -104,12 +103,12 @@ class Pair:
         draft: Path | None = None,
         *,
         method: DraftMethod = "lookup",
-        n_shared: int | None = None,
+        vocabularies: Comparison | None = None,
         options: LoadOptions | None = None,
         abort: AbortFlag | None = None,
         on_progress: Callable[[str, float], None] | None = None,
     ) -> None:
-        """Load the models. `n_shared`: ids below it exist in both vocabularies (all, if None).
+        """Load the models. `vocabularies`: how those of the two compare; equal, where it is None.
 
         `on_progress(file name, fraction)`. Raises ModelFileError, BackendError, CancelledError.
         """
@@ -117,7 +116,6 @@ class Pair:
         self.abort = abort or AbortFlag()
         self.method = method
         self._draft: LoadedModel | None = None
-        self._lookup = LookupDrafter()
         # By the longest draft allowed; what one has learned stays for the next answer.
         self._controllers: dict[int, AdaptiveDraftLength] = {}
 
@@ -135,8 +133,7 @@ class Pair:
             except BaseException:
                 self._target.close()
                 raise
-            smaller = min(self._target.vocab.size, self._draft.vocab.size)
-            self._n_shared = smaller if n_shared is None else n_shared
+        self._drafting = Drafting(self._target.vocab, self._draft, vocabularies)
 
     @property
     def vocab(self) -> LlamaVocab:
@@ -184,16 +181,16 @@ class Pair:
         self._set_width(_REPRODUCIBLE_WIDTH if reproducible else 1)
         acceptance = make_rule(rule, sampling)
 
-        def transforms(model: LoadedModel) -> Transforms:
+        def transforms() -> Transforms:
             follows = None
             if grammar is not None:
-                follows = Grammar(grammar, model.vocab.handle, len(prompt))
+                follows = Grammar(grammar, self.vocab.handle, len(prompt))
             return Transforms(sampling, follows)
 
         target = LocalTarget(
             self._target.vocab,
             self._target.context,
-            transforms(self._target),
+            transforms(),
             acceptance,
             logprobs=logprobs,
             on_prompt=on_prompt,
@@ -204,7 +201,7 @@ class Pair:
         )
         fixed = None if draft_length is None else FixedDraftLength(min(draft_length, draft_max))
         method = (drafter or self.method) if drafting else "none"
-        drafters = self._drafters(method, transforms, acceptance)
+        drafters = self._drafting.drafters(method, transforms(), acceptance)
         return generate(
             target,
             drafters if fixed is None else drafters[-1:],
@@ -216,12 +213,8 @@ class Pair:
         )
 
     def remember(self, texts: Iterable[Sequence[int]]) -> None:
-        """Token ids of texts that the target wrote before, oldest first: lookup drafts from them.
-
-        Ids that the target does not have are those of another model: such a text is left out.
-        """
-        size = self.vocab.size
-        self._lookup.remember([text for text in texts if max(text, default=size) < size])
+        """As `Drafting.remember`."""
+        self._drafting.remember(texts)
 
     @property
     def costs(self) -> dict[str, PassCosts]:
@@ -255,31 +248,6 @@ class Pair:
     @property
     def _loaded(self) -> list[LoadedModel]:
         return [loaded for loaded in (self._target, self._draft) if loaded is not None]
-
-    def _drafters(
-        self,
-        method: DraftMethod,
-        transforms: Callable[[LoadedModel], Transforms],
-        rule: AcceptanceRule,
-    ) -> list[Drafter]:
-        """The cheapest first."""
-        drafters: list[Drafter] = []
-        if method in ("lookup", "cascade"):
-            drafters.append(self._lookup)
-        draft = self._draft
-        if draft is not None and method in ("model", "cascade"):
-            drafters.append(
-                ModelDrafter(
-                    draft.model.path.stem,
-                    draft.vocab,
-                    draft.context,
-                    transforms(draft),
-                    rule,
-                    self._n_shared,
-                    draft.abort,
-                )
-            )
-        return drafters
 
     def _set_width(self, width: int) -> None:
         for loaded in self._loaded:

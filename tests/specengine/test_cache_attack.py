@@ -21,6 +21,7 @@ from specengine.cancel import AbortFlag
 from specengine.context import Context
 from specengine.controller import FixedDraftLength
 from specengine.drafters import Drafter
+from specengine.drafters.bridge import SameIds
 from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelDrafter
 from specengine.errors import CancelledError, ContextFullError
@@ -84,7 +85,9 @@ class Chat:
         acceptance = make_rule(name, sampling)
         transforms = Transforms(sampling)
         found: dict[str, Drafter] = {
-            "m": ModelDrafter("m", self.vocab, self.contexts[1], transforms, acceptance, V),
+            "m": ModelDrafter(
+                "m", SameIds(self.vocab, V), self.contexts[1], transforms, acceptance
+            ),
             "l": self.lookup,
         }
         return generate(

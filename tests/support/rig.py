@@ -9,6 +9,7 @@ from specengine.cancel import AbortFlag
 from specengine.context import Context
 from specengine.controller import FixedDraftLength
 from specengine.drafters import Drafter
+from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
@@ -56,11 +57,10 @@ class Rig:
         if draft is not None:
             self.drafter = ModelDrafter(
                 "fake",
-                self.vocab,
+                SameIds(self.vocab, n_vocab),
                 Context(self.draft_cache),
                 Transforms(sampling),
                 acceptance,
-                n_vocab,
             )
 
     def events(self, prompt: Sequence[int], k: int = 4, **options: Any) -> Any:

@@ -24,9 +24,15 @@ from specchat.models.registry import Model, Registry, load_registry
 from specchat.models.scan import Found, scan
 from specchat.models.sizes import readable_size
 from specchat.models.store import ModelStore
-from specengine.compatibility import Comparison, compare_vocabularies
+from specengine.compatibility import Comparison, Way, compare_vocabularies
 from specengine.errors import ModelFileError
 from specengine.gguf import GGUF, read_gguf
+
+_WAYS: dict[Way, str] = {
+    "ids": "token by token: the vocabularies agree",
+    "tokens": "with the tokens that both have",
+    "text": "as text that is encoded for it",
+}
 
 _WIDE = 250  # columns of a table that no terminal shows: lines stay whole for grep
 
@@ -83,7 +89,7 @@ def pull(names: Sequence[str], as_json: bool) -> None:
 @click.option("--ctx", "n_ctx", type=click.IntRange(min=64), default=4096, show_default=True)
 @_json_option
 def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
-    """Whether DRAFT can draft for TARGET (names or GGUF files). Exits 1 where it cannot."""
+    """Whether and how DRAFT can draft for TARGET (names or GGUF files). Exits 1 where it cannot."""
     registry = _registry()
     pair = [read_gguf(_local_file(registry, name)) for name in (target, draft)]
     comparison = compare_vocabularies(pair[0], pair[1])
@@ -97,7 +103,7 @@ def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
     else:
         for line in _explained(pair[0], pair[1], comparison, memory):
             click.echo(_plain(line))
-    if comparison.verdict == "different" or memory["needed"] > memory["available"]:
+    if comparison.way == "none" or memory["needed"] > memory["available"]:
         sys.exit(1)
 
 
@@ -213,10 +219,13 @@ def _summary(description: dict[str, Any]) -> str:
 def _explained(
     target: GGUF, draft: GGUF, comparison: Comparison, memory: dict[str, int]
 ) -> Iterable[str]:
-    if comparison.verdict == "different":
+    if comparison.way == "none":
         yield f"no: {comparison.cause}"
     else:
-        yield f"yes: {draft.path.name} can draft for {target.path.name}"
+        yield f"yes: {draft.path.name} can draft for {target.path.name}, {_WAYS[comparison.way]}"
+    if comparison.verdict == "different" and comparison.way != "none":
+        yield f"the vocabularies differ: {comparison.cause}"
+        yield f"the target has {comparison.overlap:.0%} of the draft model's tokens"
     yield from comparison.notices
     fits = "which fits" if memory["needed"] <= memory["available"] else "which does not fit"
     yield (

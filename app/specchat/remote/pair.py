@@ -19,14 +19,12 @@ from specchat.remote.vocabulary import load_vocabulary
 from specengine.cancel import AbortFlag
 from specengine.controller import FixedDraftLength
 from specengine.costs import PassCosts
-from specengine.drafters import Drafter
-from specengine.drafters.lookup import LookupDrafter
-from specengine.drafters.model import ModelDrafter
+from specengine.drafting import Drafting, DraftMethod
 from specengine.duplex import answer_with_hints
 from specengine.errors import ContextFullError
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
-from specengine.pair import MAX_DRAFT, DraftMethod, LoadedModel, LoadOptions
+from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.target import LocalTarget
@@ -65,7 +63,6 @@ class RemotePair:
         self._remote = remote
         self._n_ctx = ready.n_ctx
         self._connection = Connection(ready.server, ready.fingerprint)
-        self._lookup = LookupDrafter()
         self._draft: LoadedModel | None = None
         self._vocabulary = load_vocabulary(ready.vocabulary, ready.fingerprint)
         self.vocab = self._vocabulary.vocab
@@ -78,8 +75,8 @@ class RemotePair:
             except BaseException:
                 self._vocabulary.close()
                 raise
-            smaller = min(self.vocab.size, self._draft.vocab.size)
-            self._n_shared = smaller if ready.n_shared is None else ready.n_shared
+        self._drafting = Drafting(self.vocab, self._draft, ready.vocabularies)
+        self._vocabularies = ready.vocabularies
 
     @property
     def n_ctx(self) -> int:
@@ -103,9 +100,8 @@ class RemotePair:
         return False
 
     def remember(self, texts: Iterable[Sequence[int]]) -> None:
-        """As `specengine.pair.Pair.remember`."""
-        size = self.vocab.size
-        self._lookup.remember([text for text in texts if max(text, default=size) < size])
+        """As `Drafting.remember`."""
+        self._drafting.remember(texts)
 
     def answer(
         self,
@@ -152,7 +148,7 @@ class RemotePair:
         events = answer_with_hints(
             stream,
             self.vocab,
-            self._drafters(method, sampling),
+            self._drafting.drafters(method, Transforms(sampling), CoupledRule(sampling)),
             prompt,
             stop=stop,
             abort=self.abort,
@@ -170,25 +166,6 @@ class RemotePair:
         self._vocabulary.close()
         self._network.call(self._goodbye())
 
-    def _drafters(self, method: DraftMethod, sampling: SamplingParams) -> list[Drafter]:
-        drafters: list[Drafter] = []
-        if method in ("lookup", "cascade"):
-            drafters.append(self._lookup)
-        draft = self._draft
-        if draft is not None and method in ("model", "cascade"):
-            drafters.append(
-                ModelDrafter(
-                    draft.model.path.stem,
-                    draft.vocab,
-                    draft.context,
-                    Transforms(sampling),
-                    CoupledRule(sampling),
-                    self._n_shared,
-                    draft.abort,
-                )
-            )
-        return drafters
-
     def _alone(
         self,
         lost: Finished,
@@ -199,7 +176,8 @@ class RemotePair:
     ) -> Iterator[Chunk | Finished]:
         """Without the target: the draft model goes on in its own words, and it is said."""
         draft, n = self._draft, len(lost.tokens)
-        if draft is None or n >= max_tokens:
+        other_ids = self._vocabularies is not None and self._vocabularies.way != "ids"
+        if draft is None or other_ids or n >= max_tokens:
             yield lost
             return
         target = LocalTarget(

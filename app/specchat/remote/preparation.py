@@ -21,12 +21,12 @@ from specchat.remote.keys import find_key
 from specchat.remote.network import NetworkThread
 from specchat.remote.server import ServedModelInfo, VerifyServer
 from specchat.remote.vocabulary import fetch_vocabulary
-from specengine.compatibility import require_compatible
+from specengine.compatibility import Comparison, require_compatible
+from specengine.drafting import DraftMethod
 from specengine.errors import BackendError
 from specengine.events import Progress
 from specengine.gguf import read_gguf
 from specengine.llama.probe import probe
-from specengine.pair import DraftMethod
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PreparedRemote:
     vocabulary: Path
     draft: Path | None
     method: DraftMethod
-    n_shared: int | None
+    vocabularies: Comparison | None
     use_extra_bufts: bool
 
 
@@ -72,7 +72,7 @@ def prepare_remote(
     on_event(Progress("load", 0, 0, f"the vocabulary of {model.name}"))
     vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))
     name = profile.draft or "none"
-    draft, n_shared = None, None
+    draft, vocabularies = None, None
     if name not in DRAFTERS_WITHOUT_MODEL:
         path = ensure_model(
             registry.resolve(name),
@@ -80,7 +80,7 @@ def prepare_remote(
             on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
         )
         draft = read_gguf(path)
-        n_shared = require_compatible(read_gguf(vocabulary), draft).n_shared
+        vocabularies = require_compatible(read_gguf(vocabulary), draft)
         require_memory(draft, None, model.n_ctx)
     probed = probe(locations.cache_dir())
     if not probed.works:
@@ -93,7 +93,7 @@ def prepare_remote(
         vocabulary,
         draft.path if draft is not None else None,
         "cascade" if draft is not None else "lookup" if name == "lookup" else "none",
-        n_shared,
+        vocabularies,
         probed.use_extra_bufts,
     )
 

@@ -2,17 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from specengine.cancel import AbortFlag
 from specengine.context import Context
 from specengine.controller import Offer
 from specengine.draft import Draft
+from specengine.drafters.bridge import Bridge
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import TokenBuffer, Tokens, common_prefix
-from specengine.vocab import Vocab
+
+_PRIOR = 0.7
 
 
-class ModelDrafter:
+class ModelBased:
+    """What drafters with a model of their own have in common: its context, and what it costs."""
+
+    def __init__(
+        self,
+        name: str,
+        context: Context,
+        read: Callable[[Tokens], Tokens],
+        abort: AbortFlag | None = None,
+    ) -> None:
+        """`read` gives the draft model's ids for a text. `abort` stops passes of `context`."""
+        self.name = name
+        self.abort = abort
+        self.notice: str | None = None
+        self.context = context
+        self.read = read
+
+    @property
+    def draft_s(self) -> float:
+        return self.context.decode_s
+
+    def offer(self, prefix: Tokens) -> Offer | None:
+        read = self.read(prefix)
+        self.notice = self._why_not(read)
+        if self.notice is not None:
+            return None
+        missing = len(read) - common_prefix(self.context.tokens, read)
+        # One token behind is the ordinary state: the first draft pass evaluates it.
+        start_s = self.context.costs.prompt_seconds(missing - 1) if missing > 2 else 0.0
+        return Offer(self.name, self.context.n_ctx - len(read), _PRIOR, start_s, self.token_s)
+
+    @property
+    def token_s(self) -> float:
+        """Seconds for a draft token."""
+        return self.context.pass_seconds(1)
+
+    def _why_not(self, read: Tokens) -> str | None:
+        if len(read) >= self.context.n_ctx:
+            return (
+                f"the draft model {self.name} has a context of {self.context.n_ctx} tokens, "
+                "which this chat has outgrown: going on without drafts"
+            )
+        if int(read.max()) >= self.context.n_vocab:
+            return f"the text has tokens that the draft model {self.name} does not know"
+        return None
+
+
+class ModelDrafter(ModelBased):
     """Samples each draft token from the draft model, after the same transforms as the target's.
 
     Its cache follows the text like the target's: accepted draft tokens are already evaluated.
@@ -21,61 +72,28 @@ class ModelDrafter:
     def __init__(
         self,
         name: str,
-        vocab: Vocab,
+        bridge: Bridge,
         context: Context,
         transforms: Transforms,
         rule: AcceptanceRule,
-        n_shared: int,
         abort: AbortFlag | None = None,
     ) -> None:
-        """`n_shared`: ids below this exist in both vocabularies; others are never drafted.
-
-        `abort` stops passes of `context`.
-        """
-        self.name = name
-        self.abort = abort
-        self.notice: str | None = None
-        self.context = context
-        self._vocab = vocab
+        super().__init__(name, context, bridge.read, abort)
+        self._bridge = bridge
         self._transforms = transforms
         self._rule = rule
-        self._n_shared = n_shared
-
-    @property
-    def draft_s(self) -> float:
-        return self.context.decode_s
-
-    def offer(self, prefix: Tokens) -> Offer | None:
-        available = self.context.n_ctx - len(prefix)
-        self.notice = self._why_not(prefix, available)
-        if self.notice is not None:
-            return None
-        missing = len(prefix) - common_prefix(self.context.tokens, prefix)
-        # One token behind is the ordinary state: the first draft pass evaluates it.
-        start_s = self.context.costs.prompt_seconds(missing - 1) if missing > 2 else 0.0
-        token_s = self.context.costs.seconds(1)
-        return Offer(self.name, available, prior=0.7, start_s=start_s, token_s=token_s)
 
     def propose(self, prefix: Tokens, k: int) -> Draft:
         draft = Draft()
-        tokens = TokenBuffer(prefix)
+        text, read = TokenBuffer(prefix), TokenBuffer(self.read(prefix))
         for _ in range(k):
-            row = self.context.logits(tokens.view())[0, : self._n_shared]
-            q = self._transforms.distribution(row, tokens.view())
-            token = self._rule.draw(q, position=len(tokens))
+            row = self._bridge.row(self.context.logits(read.view())[0])
+            q = self._transforms.distribution(row, text.view())
+            token = self._rule.draw(q, position=len(text))
             # One id left means that nothing was drawn: a point mass, cheaper to say as None.
             draft.append(token, q if len(q.ids) > 1 else None)
-            if token in self._vocab.eog:
+            if token in self._bridge.ends:
                 break
-            tokens.append(token)
+            text.append(token)
+            read.append(self._bridge.to_draft(token))
         return draft
-
-    def _why_not(self, prefix: Tokens, available: int) -> str | None:
-        if available <= 0:
-            return (
-                f"the draft model {self.name} has a context of {self.context.n_ctx} tokens, "
-                "which this chat has outgrown: going on without drafts"
-            )
-        if int(prefix.max()) >= self.context.n_vocab:
-            return f"the text has tokens that the draft model {self.name} does not know"
-        return None

@@ -134,21 +134,39 @@ def test_a_pair_that_works_is_said_to(tmp_path: Path) -> None:
     models_json("pull", "small")
     result = models("check", "small", "smaller")
     assert result.exit_code == 0
-    assert "yes: smaller.gguf can draft for small.gguf" in result.stdout
+    assert "yes: smaller.gguf can draft for small.gguf, token by token" in result.stdout
     assert "ids from 62 on are never drafted" in result.stdout
     checked = models_json("check", "small", "smaller")
     assert (checked["verdict"], checked["n_shared"]) == ("padded", 62)
 
 
-def test_a_pair_that_cannot_work_is_exit_1_and_names_the_token(tmp_path: Path) -> None:
-    other = write_gguf(tmp_path / "other.gguf", tokens=["<pad>", *WORDS[1:]])
+@pytest.mark.parametrize(
+    ("n_other", "way", "said"),
+    [
+        (1, "tokens", "yes: other.gguf can draft for small.gguf, with the tokens that both have"),
+        (30, "text", "yes: other.gguf can draft for small.gguf, as text that is encoded for it"),
+    ],
+)
+def test_a_pair_of_different_vocabularies_names_the_token_and_the_way(
+    tmp_path: Path, n_other: int, way: str, said: str
+) -> None:
+    tokens = ["<pad>", *(f"other{n}" for n in range(n_other - 1)), *WORDS[n_other:]]
+    other = write_gguf(tmp_path / "other.gguf", tokens=tokens)
     models_json("pull", "small")
-    result = models("check", "small", str(other), "--json")
-    assert result.exit_code == 1
-    difference = {"token": 0, "target": "<s>", "draft": "<pad>"}
-    assert json.loads(result.stdout)["difference"] == difference
+    checked = models_json("check", "small", str(other))
+    assert (checked["verdict"], checked["way"]) == ("different", way)
+    assert checked["difference"] == {"token": 0, "target": "<s>", "draft": "<pad>"}
+    output = models("check", "small", str(other)).stdout
+    assert said in output
+    assert "id 0 is '<s>' in small.gguf and '<pad>' in other.gguf" in output
+
+
+def test_a_file_without_vocabulary_cannot_draft_which_is_exit_1(tmp_path: Path) -> None:
+    other = write_gguf(tmp_path / "other.gguf", tokens=[], types=[])
+    models_json("pull", "small")
     result = models("check", "small", str(other))
-    assert "no: id 0 is '<s>' in small.gguf and '<pad>' in other.gguf" in result.stdout
+    assert result.exit_code == 1
+    assert "no: other.gguf carries no vocabulary" in result.stdout
 
 
 def test_checking_downloads_nothing(server: FileServer) -> None:

@@ -1,0 +1,75 @@
+"""The drafters of a target: lookup, and a draft model where one is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from specengine.compatibility import Comparison
+from specengine.drafters import Drafter
+from specengine.drafters.bridge import Bridge, SameIds, TokenIntersection
+from specengine.drafters.lookup import LookupDrafter
+from specengine.drafters.model import ModelDrafter
+from specengine.drafters.text import TextDrafter
+from specengine.drafters.translation import SharedTokens, Translation
+from specengine.rules import AcceptanceRule
+from specengine.sampling import Transforms
+from specengine.vocab import Vocab
+
+if TYPE_CHECKING:
+    from specengine.pair import LoadedModel
+
+DraftMethod = Literal["none", "lookup", "model", "cascade"]
+"""`cascade`: lookup and, where a draft model is loaded, that; the controller chooses each round."""
+
+
+class Drafting:
+    """Makes the drafters of each answer, and keeps what they know from one to the next."""
+
+    def __init__(
+        self,
+        target: Vocab,
+        draft: LoadedModel | None = None,
+        vocabularies: Comparison | None = None,
+    ) -> None:
+        """`vocabularies`: how those of the two compare; equal, where it is None."""
+        self._target = target
+        self._lookup = LookupDrafter()
+        self._make = None if draft is None else _maker(target, draft, vocabularies)
+
+    def remember(self, texts: Iterable[Sequence[int]]) -> None:
+        """Token ids of texts that the target wrote before, oldest first: lookup drafts from them.
+
+        Ids that the target does not have are those of another model: such a text is left out.
+        """
+        size = self._target.size
+        self._lookup.remember([text for text in texts if max(text, default=size) < size])
+
+    def drafters(
+        self, method: DraftMethod, transforms: Transforms, rule: AcceptanceRule
+    ) -> list[Drafter]:
+        """The drafters of one answer, the cheapest first. `transforms` are for draft logits."""
+        drafters: list[Drafter] = []
+        if method in ("lookup", "cascade"):
+            drafters.append(self._lookup)
+        if self._make is not None and method in ("model", "cascade"):
+            drafters.append(self._make(transforms, rule))
+        return drafters
+
+
+def _maker(
+    target: Vocab, draft: LoadedModel, vocabularies: Comparison | None
+) -> Callable[[Transforms, AcceptanceRule], Drafter]:
+    """What makes the draft model's drafter for an answer."""
+    name, vocab, context, abort = draft.name, draft.vocab, draft.context, draft.abort
+    way = "ids" if vocabularies is None else vocabularies.way
+    if way == "text":
+        translation = Translation(target, vocab, SharedTokens(target, vocab))
+        return lambda *_: TextDrafter(name, target, vocab, context, translation, abort)
+    bridge: Bridge
+    if way == "tokens":
+        bridge = TokenIntersection(target, vocab, SharedTokens(target, vocab))
+    else:
+        smaller = min(target.size, vocab.size)
+        bridge = SameIds(vocab, smaller if vocabularies is None else vocabularies.n_shared)
+    return lambda transforms, rule: ModelDrafter(name, bridge, context, transforms, rule, abort)
