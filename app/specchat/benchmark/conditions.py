@@ -10,8 +10,8 @@ from specengine.sampling import SamplingParams
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`thorough`: all prompts, all repeats, all sides. Otherwise the first prompt of each category,
-    once, on the target alone, the controller and the peer: enough for one row.
+    """`thorough`: all prompts and all sides. Otherwise the first prompt of each category, answered
+    by the target alone, the controller and the peer: enough for one row.
     """
 
     name: str

@@ -51,7 +51,7 @@ class ConditionInfo(_Part):
     sampling: SamplingParams
     busy_neighbour: bool
     thorough: bool
-    """False: only the first prompt of each category, once."""
+    """False: only the first prompt of each category, and not all sides."""
 
 
 class OwnTiming(_Part):

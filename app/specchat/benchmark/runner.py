@@ -44,8 +44,6 @@ def plan_steps(
     few = [side for side in sides if side.name in essential]
     for repeat in range(repeats):
         for condition in conditions:
-            if repeat and not condition.thorough:
-                continue
             asked = items if condition.thorough else first_of_each_category(items)
             answering = sides if condition.thorough else few
             for index, item in enumerate(asked):

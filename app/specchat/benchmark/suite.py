@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -56,11 +57,15 @@ def load_suite(file: Path | None = None, categories: Sequence[str] = ()) -> tupl
     return tuple(item for item in items if not categories or item.category in categories)
 
 
-def first_of_each_category(items: Iterable[Item]) -> tuple[Item, ...]:
-    first: dict[str, Item] = {}
+def first_of_each_category(items: Iterable[Item], n: int = 1) -> tuple[Item, ...]:
+    """The first `n` items of each category, in the order of `items`."""
+    seen: Counter[str] = Counter()
+    first = []
     for item in items:
-        first.setdefault(item.category, item)
-    return tuple(first.values())
+        seen[item.category] += 1
+        if seen[item.category] <= n:
+            first.append(item)
+    return tuple(first)
 
 
 def shipped_file(name: str) -> Path:

@@ -12,11 +12,11 @@ from rich.console import Console
 from specchat import locations
 from specchat.benchmark.conditions import make_conditions
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.progress import RunProgress
 from specchat.benchmark.report import Report
 from specchat.benchmark.session import Outcome, Plan, run
 from specchat.benchmark.suite import first_of_each_category, load_suite
 from specchat.benchmark.table import render
+from specchat.commands.bench_progress import RunProgress
 from specchat.commands.options import model_options
 from specchat.models.registry import load_registry
 from specchat.remote.address import is_url
@@ -33,6 +33,9 @@ _QUICK_REPEATS, _QUICK_MAX_TOKENS = 1, 64
 @click.command()
 @model_options
 @click.option("--categories", metavar="A,B", help="Only prompts of these categories.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), help="First N prompts of each category."
+)
 @click.option(
     "--prompts",
     metavar="FILE",
@@ -87,11 +90,12 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> int:
     if is_url(profile.target):
         raise BenchmarkError(f"{profile.target} is elsewhere: only this machine is measured")
     quick = flags["quick"]
+    limit = flags["limit"] or (1 if quick else None)
     items = load_suite(flags["prompts"], _names(flags["categories"]))
     truncation = {name: flags[name] for name in ("top_k", "top_p", "min_p")}
     plan = Plan(
         profile=profile,
-        items=first_of_each_category(items) if quick else items,
+        items=items if limit is None else first_of_each_category(items, limit),
         conditions=make_conditions(
             flags["temperatures"] or ((0.0,) if quick else (0.0, 0.8)),
             {name: value for name, value in truncation.items() if value is not None},

@@ -65,13 +65,13 @@ def test_who_answers_first_changes_with_prompt_and_repeat() -> None:
     assert [(s.repeat, s.item.id) for s in steps] == [(0, "a1"), (0, "a2"), (1, "a1"), (1, "a2")]
 
 
-def test_a_row_takes_the_first_prompt_of_each_category_once_and_few_sides() -> None:
+def test_a_row_takes_the_first_prompt_of_each_category_and_few_sides() -> None:
     sides = [FakeSide("x"), FakeSide("y"), FakeSide("z")]
     steps = plan_steps([GREEDY, ROW], items("a1", "a2", "b1"), sides, 2, essential=["x", "z"])
     row = [step for step in steps if step.condition is ROW]
-    assert [step.item.id for step in row] == ["a1", "b1"]
-    assert order(row) == ["xz", "zx"]
-    assert len(steps) == 2 * 3 + 2
+    assert [step.item.id for step in row] == ["a1", "b1", "a1", "b1"]
+    assert order(row) == ["xz", "zx", "zx", "xz"]
+    assert len(steps) == 2 * 3 + 4
 
 
 async def run(steps: Sequence[Step], system: Sequence[Turn] = ()) -> list[Sample]:

@@ -42,6 +42,7 @@ def test_an_own_file_takes_the_place_of_the_suite(tmp_path: Path) -> None:
     items = load_suite(file)
     assert [i.turns for i in items] == [("one",), ("one", "two"), ("three",)]
     assert [i.id for i in first_of_each_category(items)] == ["a", "c"]
+    assert [i.id for i in first_of_each_category(items, 2)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
