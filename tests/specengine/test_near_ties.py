@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from specengine.context import Context
+from specengine.near_ties import NEAR_TIE, NearTies, OtherChoice, teacher_force
+from support.fakes import FakeKVCache, greedy_continuation, markov
+
+V = 8
+MODEL = markov(V, seed=7)
+PROMPT = [1, 2, 3]
+
+
+def context(min_width: int = 1) -> tuple[Context, FakeKVCache]:
+    cache = FakeKVCache(MODEL, V)
+    return Context(cache, min_width=min_width), cache
+
+
+def test_the_targets_own_text_has_no_other_choices() -> None:
+    text = greedy_continuation(MODEL, PROMPT, 20)
+    found = teacher_force(context()[0], PROMPT, text)
+    assert found == NearTies(20, ())
+    assert found.are_all
+
+
+def test_every_later_token_is_checked_too() -> None:
+    text = greedy_continuation(MODEL, PROMPT, 20)
+    others = {}
+    for index in (3, 15):
+        row = MODEL([*PROMPT, *text[:index]])
+        text[index] = int(row.argsort()[-2])
+        others[index] = float(np.sort(row)[-1] - np.sort(row)[-2])
+        text[index + 1 :] = greedy_continuation(MODEL, [*PROMPT, *text[: index + 1]], 19 - index)
+    found = teacher_force(context()[0], PROMPT, text)
+    assert {other.index: pytest.approx(other.gap) for other in found.others} == others
+    assert all(other.token == text[other.index] != other.best for other in found.others)
+    assert found.widest_gap == pytest.approx(max(others.values()))
+
+
+@pytest.mark.parametrize(("gap", "near"), [(NEAR_TIE, True), (NEAR_TIE + 0.01, False)])
+def test_a_near_tie_has_a_bound(gap: float, near: bool) -> None:
+    assert NearTies(5, (OtherChoice(2, 1, 0, gap),)).are_all is near
+
+
+def test_the_text_goes_through_passes_of_one_token() -> None:
+    tested, cache = context(min_width=2)
+    done: list[int] = []
+    teacher_force(tested, PROMPT, [1, 1, 1], on_token=done.append)
+    assert cache.widths == [3, 1, 1]
+    assert done == [1, 2, 3]
+
+
+def test_equal_logits_are_no_other_choice() -> None:
+    def tie(tokens: Sequence[int]) -> np.ndarray:
+        return np.zeros(V, dtype=np.float32)
+
+    found = teacher_force(Context(FakeKVCache(tie, V)), PROMPT, [5])
+    assert found.others == ()
