@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from typing import Any
@@ -12,6 +13,8 @@ from click.core import ParameterSource
 
 from specchat.commands.options import answer_options, model_options
 from specchat.version import __version__
+
+logger = logging.getLogger(__name__)
 
 COMMANDS = ("ask", "models", "serve", "connect", "bench", "doctor", "sessions", "locate")
 
@@ -81,19 +84,25 @@ def _run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
-        if not _is_ours(error):
-            raise
-        click.echo(f"specchat: {error}", err=True)
+        click.echo(f"specchat: {_in_one_line(error)}", err=True)
         return 1
     return result if isinstance(result, int) else 0
 
 
-def _is_ours(error: Exception) -> bool:
-    """Whether `str(error)` is a line meant for a person. Imported late: most runs need neither."""
+def _in_one_line(error: Exception) -> str:
+    """What went wrong; the traceback of what is a fault of the program goes to the log."""
+    # Late: most runs need none of them.
+    from specchat import locations
     from specchat.errors import SpecchatError
+    from specchat.log import log_to_file
     from specengine.errors import SpecEngineError
 
-    return isinstance(error, SpecchatError | SpecEngineError)
+    if isinstance(error, SpecchatError | SpecEngineError):
+        return str(error)
+    log_to_file()
+    logger.critical("the program failed", exc_info=error)
+    fault = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"internal error ({fault}); {locations.log_file()} has more"
 
 
 if __name__ == "__main__":

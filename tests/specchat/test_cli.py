@@ -1,9 +1,13 @@
-"""The root of the command line, as a child process."""
+"""The root of the command line, mostly as a child process."""
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from specchat import cli, locations
 from specchat.cli import COMMANDS
 from specchat.version import __version__
 from support.command_line import specchat
@@ -51,3 +55,48 @@ def test_flags_hold_for_piped_input_too(tmp_path: Path, tiny_model: Path) -> Non
     )
     assert result.returncode == 0, result.stderr.decode()
     assert result.stdout.decode() == "The capital of France is Paris.\n"
+
+
+@pytest.fixture
+def log_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
+    monkeypatch.setattr(logging, "raiseExceptions", True)
+    root = logging.getLogger()
+    before = root.handlers.copy()
+    yield
+    for handler in set(root.handlers) - set(before):
+        root.removeHandler(handler)
+        handler.close()
+
+
+@pytest.mark.usefixtures("log_of_its_own")
+def test_a_fault_of_the_program_is_one_line_and_its_traceback_is_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_: Any) -> None:
+        raise ValueError("two\nlines")
+
+    monkeypatch.setattr(cli.specchat, "main", fail)
+    with pytest.raises(SystemExit) as exited:
+        cli.main()
+    assert exited.value.code == 1
+    error = capsys.readouterr().err
+    assert error.startswith("specchat: internal error (ValueError: two lines)")
+    assert str(locations.log_file()) in error
+    assert error.count("\n") == 1
+    assert "Traceback" in locations.log_file().read_text()
+
+
+@pytest.mark.usefixtures("log_of_its_own")
+def test_a_log_that_cannot_be_written_is_no_word_on_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "state").write_text("no folder")
+
+    def fail(**_: Any) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(cli.specchat, "main", fail)
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().err.count("\n") == 1

@@ -23,6 +23,7 @@ from specchat.commands.flags import (
 )
 from specchat.commands.options import answer_options, model_options
 from specchat.errors import SpecchatError
+from specchat.log import log_to_file
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile, load_registry
 from specchat.remote.address import is_url
@@ -50,6 +51,11 @@ def command(
     prompt: str | None, raw: bool, logprobs: int | None, as_json: bool, **flags: Any
 ) -> int:
     """Answer PROMPT; standard input that is not a terminal is appended to it."""
+    if logprobs is not None and not as_json:
+        raise click.UsageError("--logprobs shows in JSON only: add --json")
+    if raw and flags["system"] is not None:
+        raise click.UsageError("--raw sends no system message: leave --system out")
+    log_to_file()
     settings = settings_of(flags)
     registry = load_registry(locations.registry_file())
     profile = select_profile(registry, settings, **profile_flags(flags))

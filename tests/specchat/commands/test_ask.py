@@ -79,6 +79,7 @@ def test_json_has_the_promised_keys_and_consistent_counts(home: Path) -> None:
         "acceptance_rate",
         "tokens_per_pass",
         "accepted_per_position",
+        "by_drafter",
         "draft_s",
         "verify_s",
         "overhead_s",
@@ -164,7 +165,10 @@ def test_bad_settings_are_one_line_and_exit_1(
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize("arguments", [("--max-tokens", "0"), ("--bogus",), ()])
+@pytest.mark.parametrize(
+    "arguments",
+    [("--max-tokens", "0"), ("--bogus",), (), ("--logprobs", "2"), ("--raw", "--system", "x")],
+)
 def test_wrong_usage_exits_2(home: Path, arguments: tuple[str, ...]) -> None:
     prompt = ("hi",) if arguments else ()
     assert specchat(home, "ask", *prompt, *arguments).returncode == 2
