@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
 from specchat import locations
+from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specengine.compatibility import Comparison, require_compatible
 from specengine.drafting import DraftMethod
-from specengine.errors import BackendError
+from specengine.errors import BackendError, SpecEngineError
 from specengine.events import Progress
 from specengine.gguf import GGUF, read_gguf
 from specengine.llama.probe import probe
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def prepare(
     a file that is no model, or without a vocabulary, a pair larger than memory.
     """
 
-    def fetch(name: str) -> GGUF:
+    def fetch(name: str, offline: bool | None = offline) -> GGUF:
         path = ensure_model(
             registry.resolve(name),
             offline=offline,
@@ -54,8 +58,11 @@ def prepare(
         return read_gguf(path)
 
     target = fetch(profile.target)
-    draft_name = profile.draft or "none"
-    draft = None if draft_name in DRAFTERS_WITHOUT_MODEL else fetch(draft_name)
+    draft = None
+    if profile.draft == "auto":
+        draft = _first_that_suits(profile, target, lambda name: fetch(name, offline=True))
+    elif profile.draft and profile.draft not in DRAFTERS_WITHOUT_MODEL:
+        draft = fetch(profile.draft)
     vocabularies = require_compatible(target, draft) if draft is not None else None
     require_memory(target, draft, profile.n_ctx)
     probed = probe(locations.cache_dir())
@@ -64,11 +71,28 @@ def prepare(
     return PreparedPair(
         target.path,
         draft.path if draft is not None else None,
-        "cascade" if draft is not None else _method(draft_name),
+        draft_method(profile, draft is not None),
         vocabularies,
         probed.use_extra_bufts,
     )
 
 
-def _method(name: str) -> DraftMethod:
-    return "lookup" if name == "lookup" else "none"
+def draft_method(profile: Profile, has_model: bool) -> DraftMethod:
+    """What drafts for `profile`; `has_model`: whether a draft model is loaded."""
+    if has_model:
+        return "cascade"
+    return "lookup" if profile.draft in ("lookup", "auto") else "none"
+
+
+def _first_that_suits(profile: Profile, target: GGUF, find: Callable[[str], GGUF]) -> GGUF | None:
+    """The first draft model of the profile that is here, and works and fits beside the target."""
+    for name in profile.alternatives:
+        try:
+            draft = find(name)
+            require_compatible(target, draft)
+            require_memory(target, draft, profile.n_ctx)
+        except (SpecchatError, SpecEngineError) as error:
+            logger.info("not drafting with %s: %s", name, error)
+        else:
+            return draft
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from specchat.models.registry import Profile, Registry
+from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specchat.settings import Settings
 from specengine.sampling import SamplingParams
 
@@ -29,6 +29,8 @@ def select_profile(
         chosen = registry.profile(profile or settings.profile)
     changes: dict[str, Any] = {"target": target, "draft": draft, "system": system}
     changes["n_ctx"] = settings.ctx
+    if draft == "auto" and chosen.draft not in (None, *DRAFTERS_WITHOUT_MODEL):
+        changes["alternatives"] = (chosen.draft, *chosen.alternatives)
     return chosen.model_copy(update={k: v for k, v in changes.items() if v is not None})
 
 

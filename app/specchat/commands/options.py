@@ -23,7 +23,9 @@ def model_options(command: F) -> F:
             "--target", metavar="MODEL", help="Target: a registry name, a GGUF file or an address."
         ),
         click.option(
-            "--draft", metavar="MODEL", help="Drafter: a registry name, a GGUF file, lookup, none."
+            "--draft",
+            metavar="MODEL",
+            help="Drafter: a registry name, a GGUF file, lookup, none, or auto (what is here).",
         ),
         click.option("--system", metavar="TEXT", help="System message; an empty one is sent too."),
         click.option("--threads", type=int, help="Threads for llama.cpp."),

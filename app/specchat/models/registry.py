@@ -27,7 +27,7 @@ from specchat.models.sources import problem
 from specchat.remote.address import is_url
 from specengine.sampling import SamplingParams
 
-DRAFTERS_WITHOUT_MODEL = ("none", "lookup")
+DRAFTERS_WITHOUT_MODEL = ("none", "lookup", "auto")
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -75,7 +75,9 @@ class Profile(_Entry):
     target: str
     """A model's name, or the address of a server."""
     draft: str | None = None
-    """`lookup`, `none` (as if absent), or a model's name."""
+    """`lookup`, `none` (as if absent), a model's name (lookup drafts beside it), or `auto`: lookup
+    and the first of the alternatives that is on this computer.
+    """
     alternatives: tuple[str, ...] = ()
     """Models that can draft instead; pulled together with the profile."""
     system: str | None = None

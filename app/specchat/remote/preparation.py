@@ -13,6 +13,7 @@ from specchat import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.preparation import draft_method
 from specchat.remote.address import Address, parse_address
 from specchat.remote.chat_server import ChatClient, choose_model
 from specchat.remote.errors import RemoteError
@@ -92,7 +93,7 @@ def prepare_remote(
         model.n_ctx,
         vocabulary,
         draft.path if draft is not None else None,
-        "cascade" if draft is not None else "lookup" if name == "lookup" else "none",
+        draft_method(profile, draft is not None),
         vocabularies,
         probed.use_extra_bufts,
     )

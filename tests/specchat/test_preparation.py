@@ -1,0 +1,100 @@
+"""What drafts for a profile: decided from what is on this computer."""
+
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from specchat import preparation
+from specchat.errors import SpecchatError
+from specchat.models.registry import Registry, load_registry
+from specchat.preparation import PreparedPair, prepare
+from specchat.selection import select_profile
+from specchat.settings import Settings
+from specengine.llama.probe import ProbeResult
+from support.gguf_files import WORDS, write_gguf
+
+REGISTRY = """
+[models.big]
+description = "target"
+licence = "MIT"
+sources = ["{folder}/big.gguf"]
+[models.same]
+description = "draft"
+licence = "MIT"
+sources = ["{folder}/same.gguf"]
+[models.other]
+description = "draft of another vocabulary"
+licence = "MIT"
+sources = ["{folder}/other.gguf"]
+[profiles.pair]
+description = "pair"
+target = "big"
+draft = "same"
+alternatives = ["other"]
+n_ctx = 256
+"""
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path / "home"))
+    works = ProbeResult(works=True, use_extra_bufts=True, finding="")
+    monkeypatch.setattr(preparation, "probe", lambda folder: works)
+    for name, tokens in (("big", WORDS), ("same", WORDS), ("other", [*WORDS[:10], *"abcdefghi"])):
+        write_gguf(tmp_path / f"{name}.gguf", tokens=tokens)
+    own = tmp_path / "models.toml"
+    own.write_text(REGISTRY.format(folder=tmp_path.as_uri()), encoding="utf-8")
+    return load_registry(own)
+
+
+def prepared(registry: Registry, **flags: Any) -> PreparedPair:
+    profile = select_profile(registry, Settings(), profile="pair", **flags)
+    return prepare(profile, registry, lambda event: None, Event())
+
+
+def test_a_named_draft_model_drafts_beside_lookup(registry: Registry) -> None:
+    ready = prepared(registry)
+    assert ready.draft is not None
+    assert (ready.draft.name, ready.method) == ("same.gguf", "cascade")
+    assert ready.vocabularies is not None
+    assert ready.vocabularies.way == "ids"
+
+
+def test_a_draft_model_of_another_vocabulary_is_taken_too(registry: Registry) -> None:
+    ready = prepared(registry, draft="other")
+    assert ready.vocabularies is not None
+    assert ready.vocabularies.way == "text"
+
+
+@pytest.mark.parametrize("name", ["lookup", "none"])
+def test_without_a_draft_model_nothing_is_fetched_for_it(registry: Registry, name: str) -> None:
+    ready = prepared(registry, draft=name)
+    assert (ready.draft, ready.method) == (None, name)
+
+
+def test_auto_takes_what_is_here_and_downloads_nothing(registry: Registry) -> None:
+    assert prepared(registry, draft="auto").method == "lookup"
+    prepared(registry, draft="other")
+    ready = prepared(registry, draft="auto")
+    assert ready.draft is not None
+    assert (ready.draft.name, ready.method) == ("other.gguf", "cascade")
+    prepared(registry, draft="same")  # the profile's own comes first
+    ready = prepared(registry, draft="auto")
+    assert ready.draft is not None
+    assert ready.draft.name == "same.gguf"
+
+
+def test_auto_leaves_a_draft_model_out_that_does_not_fit(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared(registry, draft="same")
+
+    def require_memory(target: object, draft: object, n_ctx: int) -> None:
+        if draft is not None:
+            raise SpecchatError("not enough memory")
+
+    monkeypatch.setattr(preparation, "require_memory", require_memory)
+    ready = prepared(registry, draft="auto")
+    assert (ready.draft, ready.method) == (None, "lookup")
