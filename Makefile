@@ -9,7 +9,7 @@ else
 BIN := .venv/bin
 endif
 
-.PHONY: chat test test-all lint lock clean runtime dev
+.PHONY: chat test test-all lint lock package clean runtime dev
 
 chat: runtime
 	@$(BIN)/specchat $(ARGS)
@@ -31,6 +31,10 @@ lint: dev
 
 lock:
 	@$(PYTHON) packaging/lock.py $(ARGS)
+
+# Wheel, sdist and desktop builds in dist/, each started where nothing else is: docs/packaging.md.
+package: runtime
+	@$(BIN)/python packaging/package.py $(ARGS)
 
 # The built llama.cpp, models and chats lie outside the checkout and stay.
 clean:

@@ -1,6 +1,6 @@
 """Builds the llama-cpp-python wheel for this machine, or finds the one that was built before.
 
-    python packaging/llama/build.py [--gpu cuda|vulkan|metal|rocm|sycl]
+    python packaging/llama/build.py [--gpu cuda|vulkan|metal|rocm|sycl] [--portable]
 
 prints the wheel's path; everything else goes to standard error. Only the standard library is
 needed. The wheel is kept outside the checkout under a key of all that it depends on, because
@@ -50,6 +50,13 @@ GPU_TOOLKITS = {
 # SYCL code is compiled by Intel's own compilers.
 GPU_COMPILERS = {"sycl": ("icx", "icpx")}
 
+# A build to hand to others: every x86-64 CPU of level v3 (Intel since 2013, AMD since 2015), with
+# nothing of the CPU that compiles it. Other architectures get what their compiler does by default.
+PORTABLE_DEFINES = {
+    "GGML_NATIVE": "OFF",
+    **{f"GGML_{name}": "ON" for name in ("SSE42", "AVX", "AVX2", "BMI2", "FMA", "F16C")},
+}
+
 # A person's own settings for compilers and CMake: pip passes them on, so the key has them too.
 BUILD_VARIABLES = (
     "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CMAKE_ARGS", "CMAKE_GENERATOR",
@@ -78,21 +85,25 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return base / "specchat" / "wheels"
 
 
-def cmake_defines(gpu: str, amx_header: bool) -> dict[str, str]:
+def cmake_defines(gpu: str, amx_header: bool, portable: bool = False) -> dict[str, str]:
     """The settings of this build. Paths have forward slashes, which every platform takes."""
     defines = {"CMAKE_PROJECT_llama_cpp_INCLUDE": TRIM.as_posix(), "LLAVA_BUILD": "OFF"}
     if amx_header:
         defines["SPECCHAT_AMX_HEADER"] = AMX_HEADER.as_posix()
     if gpu:
         defines[GPU_DEFINES[gpu]] = "ON"
+    if portable:
+        defines |= PORTABLE_DEFINES
     return defines
 
 
-def wheel_key(compilers: Compiler, gpu: str, environ: Mapping[str, str]) -> str:
+def wheel_key(
+    compilers: Compiler, gpu: str, environ: Mapping[str, str], portable: bool = False
+) -> str:
     """A name for all that the wheel depends on. Where the checkout lies makes no difference, nor
     which Python it is: the bindings are loaded through ctypes and the wheel is tagged py3-none.
     """
-    defines = cmake_defines(gpu, compilers.needs_amx_header)
+    defines = cmake_defines(gpu, compilers.needs_amx_header, portable)
     parts = {
         "files": [file.read_text("utf-8") for file in (SOURCE, TRIM, AMX_HEADER)],
         "defines": {name: Path(value).name for name, value in defines.items()},
@@ -105,9 +116,11 @@ def wheel_key(compilers: Compiler, gpu: str, environ: Mapping[str, str]) -> str:
     return f"{version}-{gpu or 'cpu'}-{digest[:16]}"
 
 
-def build_environment(compilers: Compiler, gpu: str, environ: Mapping[str, str]) -> dict[str, str]:
+def build_environment(
+    compilers: Compiler, gpu: str, environ: Mapping[str, str], portable: bool = False
+) -> dict[str, str]:
     """The environment for pip: ours first in CMAKE_ARGS, so that a person's own outrank them."""
-    defines = cmake_defines(gpu, compilers.needs_amx_header)
+    defines = cmake_defines(gpu, compilers.needs_amx_header, portable)
     arguments = shlex.join(f"-D{name}={value}" for name, value in defines.items())
     result = dict(environ)
     result["CMAKE_ARGS"] = f"{arguments} {environ.get('CMAKE_ARGS', '')}".strip()
@@ -163,8 +176,10 @@ def failure(output: str, gpu: str, log: Path) -> BuildError:
     return BuildError(f"{excerpt}\nllama.cpp did not build: {advice}. Whole output: {log}")
 
 
-def obtain_wheel(gpu: str, environ: Mapping[str, str], progress: Progress) -> Path:
-    """The wheel for this machine, built now if there is none yet.
+def obtain_wheel(
+    gpu: str, environ: Mapping[str, str], progress: Progress, portable: bool = False
+) -> Path:
+    """The wheel for this machine, or a portable one, built now if there is none yet.
 
     It is built in a folder that takes its final name only when the wheel is whole, so that a
     build that was cut off leaves nothing that looks finished. Raises BuildError and
@@ -172,7 +187,7 @@ def obtain_wheel(gpu: str, environ: Mapping[str, str], progress: Progress) -> Pa
     """
     compilers = compiler.find(environ, GPU_COMPILERS.get(gpu))
     cache = cache_folder(environ)
-    final = cache / wheel_key(compilers, gpu, environ)
+    final = cache / wheel_key(compilers, gpu, environ, portable)
     if found := next(final.glob("*.whl"), None):
         return found
     cache.mkdir(parents=True, exist_ok=True)
@@ -180,7 +195,8 @@ def obtain_wheel(gpu: str, environ: Mapping[str, str], progress: Progress) -> Pa
     with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as temporary:
         folder = Path(temporary, "wheel")
         folder.mkdir()
-        if not run(pip_command(folder), build_environment(compilers, gpu, environ), log, progress):
+        environment = build_environment(compilers, gpu, environ, portable)
+        if not run(pip_command(folder), environment, log, progress):
             raise failure(log.read_text("utf-8"), gpu, log)
         # Where another build of the same key was quicker, its wheel is as good.
         with contextlib.suppress(OSError):
@@ -193,11 +209,15 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gpu", default=os.environ.get("GPU", ""), help="default: $GPU")
-    gpu = parser.parse_args().gpu
+    parser.add_argument(
+        "--portable", action="store_true", help="for any x86-64 CPU of level v3, not just this one"
+    )
+    options = parser.parse_args()
+    gpu = options.gpu
     if gpu and gpu not in GPU_DEFINES:
         parser.error(f"GPU={gpu} is none of {', '.join(GPU_DEFINES)}")
     try:
-        print(obtain_wheel(gpu, os.environ, Progress()))
+        print(obtain_wheel(gpu, os.environ, Progress(), options.portable))
     except (BuildError, CompilerMissingError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -91,6 +91,15 @@ def test_each_gpu_turns_on_its_backend(gpu: str, define: str) -> None:
     assert build.cmake_defines(gpu, amx_header=False)[define] == "ON"
 
 
+def test_a_portable_build_takes_nothing_from_the_cpu_that_compiles_it() -> None:
+    defines = build.cmake_defines("", amx_header=False, portable=True)
+    assert defines["GGML_NATIVE"] == "OFF"
+    assert {name for name, value in defines.items() if value == "ON"} == {
+        *("GGML_SSE42", "GGML_AVX", "GGML_AVX2", "GGML_BMI2", "GGML_FMA", "GGML_F16C")
+    }
+    assert build.wheel_key(GCC, "", {}, portable=True) != key()
+
+
 def test_amx_header_is_handed_over_only_where_needed() -> None:
     assert "SPECCHAT_AMX_HEADER" not in build.cmake_defines("", amx_header=False)
     header = build.cmake_defines("", amx_header=True)["SPECCHAT_AMX_HEADER"]

@@ -1,0 +1,85 @@
+"""Makes what is handed to others, in dist/, and shows of each that it answers by itself.
+
+    python packaging/package.py [python]
+
+`make package` calls this in the environment of `make chat`. Each artefact is installed or
+unpacked elsewhere and started with an empty home and environment: see proof.py. Linux and macOS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import python_packages
+from proof import ProofError, prove
+
+ROOT = Path(__file__).resolve().parent.parent
+DIST = ROOT / "dist"
+WORK = ROOT / "build" / "package"
+DEFAULT_MODEL = "smollm2-135m"
+
+
+def main() -> int:
+    stages = {"python": package_python}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"of {', '.join(stages)}")
+    chosen = parser.parse_args().stages or list(stages)
+    if unknown := set(chosen) - set(stages):
+        parser.error(f"there is no stage {', '.join(sorted(unknown))}")
+    WORK.mkdir(parents=True, exist_ok=True)
+    DIST.mkdir(exist_ok=True)
+    model = default_model()
+    try:
+        for stage in chosen:
+            stages[stage](model)
+    except (ProofError, subprocess.CalledProcessError) as error:
+        print(f"package: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def package_python(model: Path) -> None:
+    """Wheel and sdist, installed with this machine's llama.cpp."""
+    for old in DIST.glob("specchat-*"):
+        if old.name.endswith((".whl", ".tar.gz")):
+            old.unlink()
+    wheel, sdist = python_packages.build(DIST)
+    bin_folder = python_packages.install(wheel, llama_wheel(), WORK / "installed wheel")
+    report(sdist)
+    report(wheel)
+    say(f"specchat {prove([str(bin_folder / 'specchat')], model)}")
+    say(f"python -m specchat {prove([str(bin_folder / 'python'), '-m', 'specchat'], model)}")
+
+
+def default_model() -> Path:
+    """The model that a new user starts with, fetched as specchat itself does."""
+    command = [sys.executable, "-m", "specchat", "models", "pull", DEFAULT_MODEL, "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return Path(json.loads(done.stdout)[0]["path"])
+
+
+def llama_wheel(*options: str) -> Path:
+    """The wheel of llama-cpp-python, built now where it was not built before."""
+    command = [sys.executable, str(ROOT / "packaging" / "llama" / "build.py"), *options]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return Path(done.stdout.strip())
+
+
+def report(artefact: Path) -> None:
+    files = [artefact] if artefact.is_file() else [f for f in artefact.rglob("*") if f.is_file()]
+    size = sum(file.lstat().st_size for file in files)
+    say(f"{artefact.relative_to(ROOT)}: {size / 1e6:.1f} MB")
+
+
+def say(line: str) -> None:
+    print(f"package: {line}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
