@@ -22,6 +22,13 @@ from specchat.settings import load_settings
 from specengine.compatibility import compare_vocabularies
 from specengine.gguf import read_gguf
 
+_WAYS = {
+    "ids": "its tokens are the target's own",
+    "tokens": "drafts the tokens that both have",
+    "text": "has another vocabulary: drafts text",
+    None: "cannot draft for this server",
+}
+
 
 @click.command()
 @click.argument("url")
@@ -36,28 +43,30 @@ def command(url: str, draft: str | None, as_json: bool) -> int:
         raise SpecchatError(f"offline nothing is connected to, {url} neither")
     address = parse_address(url)
     found = asyncio.run(examine(address, find_key(address)))
-    misfit = _misfit(address, found, draft)
-    entry = _profile(found, address, draft if misfit is None else None)
+    way = _way(address, found, draft)
+    misfit = draft is not None and way is None
+    entry = _profile(found, address, None if misfit else draft)
     if as_json:
         result: dict[str, Any] = {**found.model_dump(), "profile": entry}
         if draft is not None:
-            result |= {"draft": draft, "draft_fits": misfit is None, "draft_misfit": misfit}
+            result |= {"draft": draft, "drafts_reach_it": way}
         click.echo(json.dumps(result, indent=2))
     else:
-        _print(found, draft, misfit, entry)
-    return 0 if misfit is None else 1
+        _print(found, draft, way, entry)
+    return 1 if misfit else 0
 
 
-def _misfit(address: Address, found: Examination, draft: str | None) -> str | None:
-    """Why `draft` cannot draft for this target; None where it can, or none is wanted."""
-    if draft is None or draft in DRAFTERS_WITHOUT_MODEL:
+def _way(address: Address, found: Examination, draft: str | None) -> str | None:
+    """How the tokens of `draft` reach this target; None where they cannot, or none is wanted."""
+    if draft is None or not found.verifies or found.vocab_fingerprint is None:
         return None
-    if found.vocab_fingerprint is None:
-        return "this server verifies no drafts"
+    if draft in DRAFTERS_WITHOUT_MODEL:
+        return "ids"
     vocabulary = asyncio.run(_vocabulary(address, found.vocab_fingerprint))
     registry = load_registry(locations.registry_file())
     model = read_gguf(ensure_model(registry.resolve(draft)))
-    return compare_vocabularies(read_gguf(vocabulary), model).cause
+    way = compare_vocabularies(read_gguf(vocabulary), model).way
+    return None if way == "none" else way
 
 
 async def _vocabulary(address: Address, fingerprint: str) -> Path:
@@ -81,7 +90,7 @@ def _profile(found: Examination, address: Address, draft: str | None) -> str:
     return "\n".join(lines)
 
 
-def _print(found: Examination, draft: str | None, misfit: str | None, entry: str) -> None:
+def _print(found: Examination, draft: str | None, way: str | None, entry: str) -> None:
     rows = [
         ("server", found.server or "speaks the OpenAI protocol"),
         ("models", ", ".join(found.models) or "none"),
@@ -94,7 +103,7 @@ def _print(found: Examination, draft: str | None, misfit: str | None, entry: str
         rows.append(("stream down", _buffering(found.buffers_down)))
         rows.append(("hints up", _buffering(found.buffers_up)))
     if draft is not None:
-        rows.append(("draft", f"{draft} fits" if misfit is None else f"{draft}: {misfit}"))
+        rows.append(("draft", f"{draft}: {_WAYS[way]}"))
     for name, value in rows:
         click.echo(f"{name:<12} {value}")
     click.echo(f"\nTo use it, add to {locations.registry_file()}:\n\n{entry}")

@@ -94,7 +94,8 @@ class VerifyServer:
     async def info(self) -> Info | None:
         """What the server has; None where this is no verify server."""
         response = await self._client.get(self._url("/info"))
-        if response.status_code in (404, 405):
+        if 400 <= response.status_code < 500:
+            # Something else, or a key is wrong: then the next request says so.
             return None
         await check(response)
         try:

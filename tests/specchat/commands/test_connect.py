@@ -24,7 +24,7 @@ def test_a_verify_server(tiny_model: Path, tmp_path: Path) -> None:
         assert (found["kind"], found["verifies"], found["n_ctx"]) == ("specchat", True, 512)
         assert found["round_trip_ms"] >= 60
         assert (found["buffers_down"], found["buffers_up"]) == (False, False)
-        assert found["draft_fits"] is True
+        assert found["drafts_reach_it"] == "ids"
         profile = tomllib.loads(found["profile"])["profiles"]["remote"]
         assert (profile["target"], profile["draft"]) == (proxy.url, "smollm2-135m")
         assert len(server.service.sessions) == 0
@@ -49,7 +49,7 @@ def test_a_server_that_verifies_nothing(tmp_path: Path) -> None:
     assert done.returncode == 1
     printed = done.stdout.decode()
     assert "nothing: its own answers are streamed" in printed
-    assert "smollm2-135m: this server verifies no drafts" in printed
+    assert "smollm2-135m: cannot draft for this server" in printed
     assert f'target = "{stand_in.url}#small"' in printed
     assert "draft = " not in printed
 

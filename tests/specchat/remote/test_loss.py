@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from specchat.errors import SpecchatError
-from specchat.models.registry import Profile, load_registry
 from specchat.remote import stream
 from specchat.remote.pair import RemoteOptions
-from specchat.runtime import Runtime
 from specengine.events import Chunk
 from support.delay_proxy import DelayProxy, Line
 from support.remote_chat import ask, remote_runtime
@@ -106,19 +102,3 @@ async def test_cancel_frees_the_place_at_once(server: VerifyServer) -> None:
         assert finished.reason == "cancelled"
         assert finished.tokens
         server.wait_until_idle()
-
-
-async def test_offline_makes_no_connection(
-    server: VerifyServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def shut(*_: object, **__: object) -> None:
-        raise AssertionError("a connection was made")
-
-    monkeypatch.setattr(socket.socket, "connect", shut)
-    monkeypatch.setattr(socket.socket, "connect_ex", shut)
-    monkeypatch.setattr(socket, "getaddrinfo", shut)
-    runtime = Runtime(load_registry(), offline=True)
-    profile = Profile(name="remote", description="", target=server.url, draft="none")
-    with pytest.raises(SpecchatError, match="offline"):
-        await runtime.load(profile, lambda event: None)
-    await runtime.close()

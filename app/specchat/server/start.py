@@ -1,0 +1,84 @@
+"""From what a person wants to a server that listens."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import click
+
+from specchat import locations
+from specchat.commands.event_progress import EventProgress
+from specchat.errors import SpecchatError
+from specchat.models.registry import Model, Profile, load_registry
+from specchat.models.store import ModelStore
+from specchat.preparation import prepare
+from specchat.remote.address import is_url
+from specchat.selection import select_profile
+from specchat.server.keys import load_keys
+from specchat.server.limits import Limits
+from specchat.server.listen import Listen, check_exposure, log_json, serve
+from specchat.server.service import Service
+from specchat.settings import load_settings
+from specengine.gguf import read_gguf
+from specengine.serving.served import ServedModel, ServeOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The flags of `specchat serve`; None where a flag was not given."""
+
+    profile: str | None
+    target: str | None
+    places: int
+    ctx: int | None
+    threads: int | None
+    keys: Path | None
+    ttl_s: int
+
+
+def start(wanted: Wanted, listen: Listen) -> None:
+    """Load the model and serve it until a signal. Raises SpecchatError, SpecEngineError."""
+    allowed = load_keys(os.environ, wanted.keys)
+    check_exposure(listen, has_keys=bool(allowed))
+    settings = load_settings(threads=wanted.threads, ctx=wanted.ctx)
+    registry = load_registry(locations.registry_file())
+    chosen = select_profile(registry, settings, profile=wanted.profile, target=wanted.target)
+    if is_url(chosen.target):
+        raise SpecchatError(f"{chosen.target} is elsewhere: serve it there")
+    alone = chosen.model_copy(update={"draft": "none"})
+    with EventProgress() as progress:
+        ready = prepare(alone, registry, progress.update, Event(), offline=settings.offline or None)
+        options = ServeOptions(alone.n_ctx, wanted.places, settings.threads, ready.use_extra_bufts)
+        model = ServedModel(ready.target, options)
+    service = Service(
+        name=_name(alone, ready.target),
+        model=model,
+        gguf=read_gguf(ready.target),
+        keys=allowed,
+        sha256=_sha256(registry.models.get(alone.target)),
+        limits=Limits(ttl_s=wanted.ttl_s),
+    )
+    click.echo(
+        f"serving {service.name} on {listen.url}, {wanted.places} places of {model.n_ctx} tokens"
+    )
+    log_json()
+    try:
+        serve(service, listen)
+    except SpecchatError:
+        model.close()
+        raise
+
+
+def _name(profile: Profile, path: Path) -> str:
+    """A file's path is nobody else's business: its name is enough."""
+    return path.stem if Path(profile.target).suffix == ".gguf" else profile.target
+
+
+def _sha256(model: Model | None) -> str | None:
+    if model is None:
+        return None
+    receipt = ModelStore(locations.models_dir()).receipt(model)
+    return model.sha256 if receipt is None else receipt.sha256
