@@ -1,4 +1,4 @@
-"""`specchat models`: what is known and here, fetch, compare, look around, remove."""
+"""`specchat models`: what is known and here, fetch, compare, cut, look around, remove."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from specchat.models.store import ModelStore
 from specengine.compatibility import Comparison, Way, compare_vocabularies
 from specengine.errors import ModelFileError
 from specengine.gguf import GGUF, read_gguf
+from specengine.layerskip import write_first_layers
 
 _WAYS: dict[Way, str] = {
     "ids": "token by token: the vocabularies agree",
@@ -41,7 +42,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.
 
 @click.group()
 def command() -> None:
-    """Models: list, fetch, compare, find, remove."""
+    """Models: list, fetch, compare, cut, find, remove."""
 
 
 @command.command("list")
@@ -120,6 +121,21 @@ def scan_models(as_json: bool) -> None:
         _print_table(["kept by", "name", "size", "what it is"], rows)
     else:
         click.echo("No GGUF files found. `specchat models pull laptop` fetches a pair.")
+
+
+@command.command()
+@click.argument("target")
+@click.option("--layers", "n_layers", type=click.IntRange(min=1), required=True, metavar="E")
+@click.option("--output", type=click.Path(path_type=Path), help="Default: beside the models.")
+def layerskip(target: str, n_layers: int, output: Path | None) -> None:
+    """Write the first E layers of TARGET as a model that drafts for it (--draft FILE).
+
+    Worth it for models that were trained for early exit; docs/drafters.md has figures.
+    """
+    source = _local_file(_registry(), target)
+    output = output or locations.models_dir() / f"{source.stem}-first-{n_layers}.gguf"
+    written = write_first_layers(source, n_layers, output)
+    click.echo(f"{written.path}: {n_layers} layers, {readable_size(written.file_size)}")
 
 
 @command.command()

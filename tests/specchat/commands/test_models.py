@@ -169,6 +169,21 @@ def test_a_file_without_vocabulary_cannot_draft_which_is_exit_1(tmp_path: Path) 
     assert "no: other.gguf carries no vocabulary" in result.stdout
 
 
+def test_the_first_layers_become_a_draft_model(tmp_path: Path) -> None:
+    whole = write_gguf(tmp_path / "whole.gguf", n_tensors=4)
+    cut = tmp_path / "cut.gguf"
+    result = models("layerskip", str(whole), "--layers", "2", "--output", str(cut))
+    assert result.exit_code == 0
+    assert "cut.gguf: 2 layers" in result.stdout
+    assert models_json("check", str(whole), str(cut))["way"] == "ids"
+    models("layerskip", str(whole), "--layers", "3")
+    assert (tmp_path / "specchat/data/models/whole-first-3.gguf").exists()
+    process = child("layerskip", str(whole), "--layers", "4")
+    _, err = process.communicate()
+    assert process.returncode == 1
+    assert "whole.gguf has 4 layers: keep from 1 to 3" in err
+
+
 def test_checking_downloads_nothing(server: FileServer) -> None:
     process = child("check", "small", "smaller")
     _, err = process.communicate()
