@@ -1,7 +1,7 @@
 """Draws docs/images/chat.svg from a real session: `python docs/images/chat.py`.
 
 Needs the models of the profile `laptop` (`specchat models pull laptop`), the smaller of which
-drafts. Greedy, so the text is the same each time; the figures are this machine's.
+drafts. Greedy, so the text is the same each time; how many tokens a second is this machine's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from specchat.tui.services import Services
 from specchat.tui.widgets.message import MessageView
 from specengine.sampling import SamplingParams
 
-QUESTION = "Write a Python function that reverses a linked list, and explain it in one sentence."
+QUESTION = "Reverse a linked list in Python: only the function, then its cost as a list."
 SIZE = (88, 32)
 
 
@@ -33,7 +33,7 @@ async def main() -> None:
             runtime=Runtime(registry),
             registry=registry,
             open_store=lambda: ChatStore(Path(folder) / "chats.db"),
-            options=lambda _: AnswerOptions(sampling=SamplingParams(temperature=0)),
+            options=lambda _: AnswerOptions(SamplingParams(temperature=0), draft_length=4),
             profile=laptop.model_copy(update={"draft": laptop.alternatives[0]}),
         )
         app = SpecchatApp(services)
