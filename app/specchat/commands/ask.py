@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from threading import Event
 from typing import Any
 
 import click
@@ -68,8 +69,9 @@ def command(
         offline=settings.offline,
         remote=RemoteOptions(settings.patience_ms, settings.on_loss),
     )
-    with _interrupt(runtime):
-        finished = asyncio.run(_ask(runtime, profile, turns, options, stream=not as_json))
+    with _interruptible(runtime) as interrupted:
+        asking = _ask(runtime, profile, turns, options, interrupted, stream=not as_json)
+        finished = asyncio.run(asking)
     if as_json:
         click.echo(json.dumps(_to_json(finished, profile, options), ensure_ascii=False))
     elif finished.text and not finished.text.endswith("\n"):
@@ -99,14 +101,33 @@ def _turns(profile: Profile, question: str, options: AnswerOptions) -> list[Turn
 
 
 async def _ask(
-    runtime: Runtime, profile: Profile, turns: list[Turn], options: AnswerOptions, *, stream: bool
+    runtime: Runtime,
+    profile: Profile,
+    turns: list[Turn],
+    options: AnswerOptions,
+    interrupted: Event,
+    *,
+    stream: bool,
 ) -> Finished:
     """Load, answer, and write the text as it comes where `stream` says so."""
     finished: Finished | None = None
+
+    def heed_interrupt() -> None:
+        if interrupted.is_set():
+            runtime.cancel()  # again: the first time there may have been nothing to cancel yet
+
     try:
         with EventProgress() as progress:
-            await runtime.load(profile, progress.update)
+
+            def show(event: Progress) -> None:
+                heed_interrupt()
+                progress.update(event)
+
+            await runtime.load(profile, show)
+            if interrupted.is_set():
+                raise KeyboardInterrupt
             async for event in runtime.answer(turns, options):
+                heed_interrupt()
                 if isinstance(event, Progress):
                     progress.update(event)
                 elif isinstance(event, Chunk):
@@ -124,16 +145,18 @@ async def _ask(
 
 
 @contextmanager
-def _interrupt(runtime: Runtime) -> Iterator[None]:
+def _interruptible(runtime: Runtime) -> Iterator[Event]:
     """The first Ctrl-C ends the answer and keeps what came; a second one ends the program."""
+    interrupted = Event()
 
     def cancel(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupted.set()
         runtime.cancel()
 
     before = signal.signal(signal.SIGINT, cancel)
     try:
-        yield
+        yield interrupted
     finally:
         signal.signal(signal.SIGINT, before)
 
