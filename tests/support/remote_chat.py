@@ -36,12 +36,13 @@ async def ask(
     question: str = QUESTION,
     *,
     seed: int = 5,
+    logit_bias: dict[int, float] | None = None,
     max_tokens: int = 40,
     on_chunk: Callable[[Chunk], None] = lambda chunk: None,
     **options: Any,
 ) -> Finished:
     """One answer, to its end."""
-    sampling = SamplingParams(temperature=0.7, seed=seed)
+    sampling = SamplingParams(temperature=0.7, seed=seed, logit_bias=logit_bias or {})
     turns = [Turn("system", ""), Turn("user", question)]
     finished: Finished | None = None
     text = ""

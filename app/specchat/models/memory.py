@@ -34,8 +34,9 @@ class MemoryEstimate:
         return self.weights + self.kv_cache + self.compute
 
 
-def estimate(gguf: GGUF, n_ctx: int) -> MemoryEstimate:
-    """What `gguf` takes with a context of `n_ctx` tokens and flash attention off.
+def estimate(gguf: GGUF, n_ctx: int, sequences: int = 1) -> MemoryEstimate:
+    """What `gguf` takes with a context of `n_ctx` tokens for each of `sequences`, and flash
+    attention off.
 
     The compute buffer is the attention scores of one batch (`n_head` x rows x n_ctx, and the
     mask) besides its widest layers; measured against llama.cpp it is never too small and at most
@@ -52,15 +53,17 @@ def estimate(gguf: GGUF, n_ctx: int) -> MemoryEstimate:
     widths = (n_head + 1) * n_ctx + 2 * n_ff + 6 * gguf.n_embd
     return MemoryEstimate(
         weights=gguf.file_size + _second_embedding(gguf),
-        kv_cache=n_head_kv * key_and_value * n_ctx * _CACHE_BYTES,
+        kv_cache=sequences * n_head_kv * key_and_value * n_ctx * _CACHE_BYTES,
         compute=widths * _BATCH_ROWS * _COMPUTE_BYTES,
     )
 
 
-def require_memory(target: GGUF, draft: GGUF | None, n_ctx: int) -> None:
+def require_memory(target: GGUF, draft: GGUF | None, n_ctx: int, sequences: int = 1) -> None:
     """Raises MemoryShortageError, with all sizes, where the pair needs more than is available."""
     available = available_memory()
-    needs = [(gguf, estimate(gguf, n_ctx)) for gguf in (target, draft) if gguf is not None]
+    needs = [
+        (gguf, estimate(gguf, n_ctx, sequences)) for gguf in (target, draft) if gguf is not None
+    ]
     total = sum(need.total for _, need in needs)
     if total <= available:
         return

@@ -14,9 +14,10 @@ from specengine.sampling import SamplingParams
 # What the protocol knows, and what llama-server, vLLM and others understand beside it. Whatever a
 # person has not set is the server's choice.
 _SAMPLING = (
-    *("temperature", "top_p", "frequency_penalty", "presence_penalty", "seed", "logit_bias"),
+    *("temperature", "top_p", "frequency_penalty", "presence_penalty", "seed"),
     *("top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"),
 )
+_BAN = -100.0  # the bias that bans a token there
 
 
 class _Answer(BaseModel):
@@ -87,6 +88,8 @@ def chat_request(
     }
     given = sampling.model_dump(mode="json", include=set(sampling.model_fields_set))
     body |= {name: given[name] for name in _SAMPLING if given.get(name) is not None}
+    if bias := sampling.logit_bias:
+        body["logit_bias"] = {token: max(_BAN, b) for token, b in bias.items()}
     if max_tokens is not None:
         # OpenAI itself refuses the name that everybody else knows.
         is_openai = address.host.endswith("openai.com")

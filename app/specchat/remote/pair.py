@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -137,7 +139,7 @@ class RemotePair:
         seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
         sampling = sampling.model_copy(update={"seed": seed})
         request = Request(
-            sampling.model_dump(mode="json", exclude={"seed"}),
+            _settings(sampling),
             seed,
             room if max_tokens is None else min(max_tokens, room),
             self._remote.patience_ms,
@@ -215,3 +217,10 @@ class RemotePair:
                 async with asyncio.timeout(_GOODBYE_S):
                     await server.delete_session(session)
         await server.close()
+
+
+def _settings(sampling: SamplingParams) -> dict[str, Any]:
+    """As the protocol spells them: JSON has no infinity."""
+    settings = sampling.model_dump(mode="json", exclude={"seed"})
+    bias = {token: "-inf" if b == -math.inf else b for token, b in sampling.logit_bias.items()}
+    return {**settings, "logit_bias": bias}

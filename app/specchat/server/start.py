@@ -12,6 +12,7 @@ import click
 from specchat import locations
 from specchat.commands.event_progress import EventProgress
 from specchat.errors import SpecchatError
+from specchat.models.memory import require_memory
 from specchat.models.registry import Model, Profile, load_registry
 from specchat.models.store import ModelStore
 from specchat.preparation import prepare
@@ -51,12 +52,14 @@ def start(wanted: Wanted, listen: Listen) -> None:
     alone = chosen.model_copy(update={"draft": "none"})
     with EventProgress() as progress:
         ready = prepare(alone, registry, progress.update, Event(), offline=settings.offline or None)
+        gguf = read_gguf(ready.target)
+        require_memory(gguf, None, alone.n_ctx, wanted.places)
         options = ServeOptions(alone.n_ctx, wanted.places, settings.threads, ready.use_extra_bufts)
         model = ServedModel(ready.target, options)
     service = Service(
         name=_name(alone, ready.target),
         model=model,
-        gguf=read_gguf(ready.target),
+        gguf=gguf,
         keys=allowed,
         sha256=_sha256(registry.models.get(alone.target)),
         limits=Limits(ttl_s=wanted.ttl_s),

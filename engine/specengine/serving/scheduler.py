@@ -122,6 +122,8 @@ class Scheduler:
                 wait = self.step()
             except Exception as error:
                 logger.exception("the scheduler failed")
+                for running in self._running:
+                    running.place.clear()  # nobody knows how far the pass had come
                 self._end_all(Ended("error", error=f"internal error ({type(error).__name__})"))
                 continue
             if wait != 0 and not self._stopping:

@@ -40,6 +40,12 @@ async def test_an_answer_comes_through_and_it_is_said_that_nothing_is_verified()
     assert request["messages"][-1]["role"] == "user"
 
 
+async def test_a_banned_token_is_banned_there_too() -> None:
+    with chat_stand_in(Reply([events("ok")])) as stand_in:
+        await answer(stand_in, logit_bias={5: float("-inf"), 6: 2.5})
+    assert stand_in.requests[0]["logit_bias"] == {"5": -100, "6": 2.5}
+
+
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
 async def test_every_way_to_write_the_address_is_one_path(suffix: str) -> None:
     with chat_stand_in(Reply([events("ok")])) as stand_in:

@@ -123,6 +123,14 @@ async def test_hints_find_another_way_where_uploads_are_held_back(
     assert finished.stats.accepted > 5
 
 
+async def test_a_banned_token_stays_away(server: VerifyServer, answers: list[Finished]) -> None:
+    banned = (await plain(server, answers))[0]
+    async with remote_runtime(server.url) as runtime:
+        finished = await ask(runtime, max_tokens=20, logit_bias={banned: float("-inf")})
+    assert len(finished.tokens) == 20
+    assert banned not in finished.tokens
+
+
 async def test_other_sessions_change_nothing(
     server: VerifyServer, answers: list[Finished], tiny_model: Path
 ) -> None:

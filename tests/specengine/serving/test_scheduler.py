@@ -273,6 +273,29 @@ def test_a_failed_pass_ends_its_answers_and_leaves_the_server_well() -> None:
     assert server.said("a") == greedy_continuation(MODEL, [1, 2, 3], 10)
 
 
+def test_a_fault_of_ours_ends_its_answers_and_leaves_the_server_well() -> None:
+    server = Server()
+    faults = [ZeroDivisionError()]
+
+    def fail() -> None:
+        if faults:
+            raise faults.pop()
+
+    server.cache.before_decode = fail
+    running = threading.Thread(target=server.scheduler.run, daemon=True)
+    server.ask("a", [1, 2, 3], 10)
+    running.start()
+    while not server.events["a"]:
+        time.sleep(0.001)
+    assert server.ended("a") == Ended("error", error="internal error (ZeroDivisionError)")
+    server.ask("a", [1, 2, 3], 10)
+    while not any(isinstance(event, Ended) for event in server.events["a"]):
+        time.sleep(0.001)
+    server.scheduler.stop()
+    running.join(5)
+    assert server.said("a") == greedy_continuation(MODEL, [1, 2, 3], 10)
+
+
 def test_stop_ends_everything() -> None:
     server = Server(n_sequences=1)
     server.ask("a", [1, 2, 3], 50)

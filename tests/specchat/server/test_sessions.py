@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from specchat.server.refusal import Refusal
+from specchat.server.sessions import Answer, Session, Sessions
+from specengine.sampling import SamplingParams
+from specengine.serving.generation import Committed, Ended, Generation
+from specengine.serving.transcript import Transcript
+
+
+def committed(pos: int) -> Committed:
+    return Committed(pos, (1,), (0.5,), 0, 0)
+
+
+async def test_who_does_not_read_loses_the_rest_of_the_answer_and_is_told() -> None:
+    generation = Generation(
+        "a", Transcript([1]), SamplingParams(seed=1), lambda event: None, max_tokens=9
+    )
+    cancelled: list[Generation] = []
+    answer = Answer(1, generation, cancelled.append)
+    for pos in range(9000):
+        answer.put(committed(pos), at=0)
+    answer.put(Ended("cancelled"), at=0)
+    assert cancelled == [generation]
+    read = [answer.events.get_nowait()[0] for _ in range(answer.events.qsize())]
+    assert len(read) < 5000
+    assert read[-1] == Ended("cancelled")
+    assert [event.pos for event in read[:-1] if isinstance(event, Committed)] == list(
+        range(len(read) - 1)
+    )
+
+
+def test_a_session_is_found_by_its_own_key_only() -> None:
+    closed: list[Session] = []
+    sessions = Sessions(ttl_s=60, per_owner=1, close=closed.append)
+    session = sessions.create("mine")
+    assert sessions.get("mine", session.id) is session
+    with pytest.raises(Refusal) as refused:
+        sessions.get("yours", session.id)
+    assert refused.value.status == 410
+    with pytest.raises(Refusal) as refused:
+        sessions.create("mine")
+    assert refused.value.status == 429
+    sessions.create("yours")
+    sessions.delete(session)
+    sessions.delete(session)
+    assert closed == [session]
+    assert len(sessions.create("mine").id) >= 24
