@@ -12,7 +12,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 UV = "uv==0.13.9"
-LOCKS = {"requirements.lock": ["build"], "requirements-dev.lock": ["build", "dev"]}
+LOCKS = {
+    "requirements.lock": ["build"],
+    "requirements-dev.lock": ["build", "dev"],
+    "requirements-desktop.lock": ["desktop"],
+}
 
 
 def compile_command(uv: Path, lock: str, groups: list[str], extra: list[str]) -> list[str]:
