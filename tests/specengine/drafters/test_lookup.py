@@ -49,6 +49,7 @@ def test_earlier_answers_are_drafted_from_where_this_chat_knows_less() -> None:
     assert draft(drafter, [2, 3, 4, 77, 78, 9, 2, 3, 4], k=2) == ("lookup-phrase", [77, 78])
     assert draft(drafter, [3, 4, 77, 78, 9, 2, 3, 4], k=2) == ("earlier-phrase", [50, 51])
     assert draft(drafter, [9, 50, 51]) == (None, [])  # nothing followed
+    assert draft(drafter, [51, 8, 7, 50, 51], k=2) == ("lookup-word", [8, 7])
 
 
 def test_what_is_forgotten_is_drafted_no_more() -> None:
