@@ -37,12 +37,14 @@ class FakeStream:
         eog: tuple[int, ...] = (),
         loss: float = 0.0,
         lead: int = 6,
+        speed: float = 0.6,
     ) -> None:
         self.lead = lead
         self.closed = False
         self.hints: list[list[int]] = []
         self._rng = random.Random(1)
         self._loss = loss
+        self._speed = speed
         self._arriving: list[Event] = []
         self._scheduler = Scheduler(FakeBatchCache(model, V), frozenset(eog))
         self._generation = Generation(
@@ -51,7 +53,7 @@ class FakeStream:
         self._scheduler.submit(self._generation)
 
     def wait(self, timeout: float) -> list[StreamEvent]:
-        if self._rng.random() < 0.6:  # several hints arrive between two passes
+        if self._rng.random() < self._speed:  # several hints arrive between two passes
             self._scheduler.step()
         n = self._rng.randint(0, len(self._arriving))
         arrived = self._arriving[:n]
@@ -112,7 +114,7 @@ def test_a_good_drafter_saves_passes_and_is_counted() -> None:
 
 
 def test_the_draft_runs_no_further_ahead_than_is_of_use() -> None:
-    stream = FakeStream(MODEL, [1, 2, 3], 40, lead=3)
+    stream = FakeStream(MODEL, [1, 2, 3], 40, lead=3, speed=0.1)
     committed = 0
     ahead: list[int] = []
     for event in answer_with_hints(stream, FakeVocab(V), [drafter(MODEL)], [1, 2, 3]):

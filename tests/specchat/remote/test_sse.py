@@ -3,7 +3,8 @@ import pytest
 from specchat.remote.sse import EventReader
 
 STREAM = (
-    ': ping\r\n\r\ndata: {"a":\ndata: 1}\r\n\r\nevent: x\nid: 3\ndata:"ế 🎉"\n\n\rdata: [DONE]\r\r'
+    ": ping\r\n\r\n"
+    'data: {"a":\r\ndata: 1}\r\n\r\nevent: x\nid: 3\ndata:"ế 🎉"\n\n\rdata: [DONE]\r\r'
 ).encode()
 EXPECTED = ['{"a":\n1}', '"ế 🎉"', "[DONE]"]
 

@@ -48,13 +48,14 @@ class Server:
         *,
         temperature: float = 0.0,
         seed: int = 1,
+        frequency_penalty: float = 0.0,
         patience_s: float = 0.0,
     ) -> Generation:
         events = self.events[session] = []
         generation = Generation(
             session,
             Transcript(prompt),
-            SamplingParams(temperature=temperature, seed=seed),
+            SamplingParams(temperature=temperature, seed=seed, frequency_penalty=frequency_penalty),
             events.append,
             max_tokens=n,
             patience_s=patience_s,
@@ -135,6 +136,30 @@ def test_no_hint_however_wrong_late_or_repeated_changes_a_text(seed: int) -> Non
             server.scheduler.step()
     server.run()
     assert {name: server.said(name) for name in "abc"} == texts
+
+
+def test_penalties_see_hints_as_if_they_stood() -> None:
+    alone, server = Server(), Server()
+    alone.ask("a", [1, 2, 3], 20, frequency_penalty=4.0)
+    alone.run()
+    assert alone.said("a") != greedy_continuation(MODEL, [1, 2, 3], 20)
+    hinted = server.ask("a", [1, 2, 3], 20, frequency_penalty=4.0)
+    server.scheduler.hint(hinted, Transcript([1, 2, 3]).hash, alone.said("a"))
+    server.run()
+    assert server.said("a") == alone.said("a")
+    assert len(server.cache.passes) == 3  # a pass with many hints was among them
+
+
+def test_a_session_has_one_answer_at_a_time() -> None:
+    server = Server()
+    server.ask("a", [1, 2, 3], 5)
+    first = server.events["a"]
+    server.ask("a", [4, 5], 5)
+    server.scheduler.step()
+    assert server.scheduler.load == Load(running=1, waiting=1, places_held=1)
+    server.run()
+    assert len(first) == len(server.events["a"]) == 6
+    assert server.said("a") == greedy_continuation(MODEL, [4, 5], 5)
 
 
 def test_every_session_that_has_work_is_in_each_pass() -> None:
@@ -258,13 +283,12 @@ def test_release_empties_the_cache() -> None:
 
 def test_a_failed_pass_ends_its_answers_and_leaves_the_server_well() -> None:
     server = Server()
-    server.ask("a", [1, 2, 3], 10)
-    server.scheduler.step()
 
     def fail() -> None:
         raise BackendError("the pass failed")
 
     server.cache.before_decode = fail
+    server.ask("a", [1, 2, 3], 10)
     server.scheduler.step()
     server.cache.before_decode = lambda: None
     assert server.ended("a") == Ended("error", error="the pass failed")
