@@ -1,30 +1,42 @@
 """Makes what is handed to others, in dist/, and shows of each that it answers by itself.
 
-    python packaging/package.py [python]
+    python packaging/package.py [python] [desktop] [deb] [run]
 
 `make package` calls this in the environment of `make chat`. Each artefact is installed or
-unpacked elsewhere and started with an empty home and environment: see proof.py. Linux and macOS.
+unpacked elsewhere and started with an empty home and environment: see proof.py. The .deb and the
+self-extracting file, `run`, are made from the folder of `desktop`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import bundles
+import desktop_build
 import python_packages
+from desktop_build import DesktopBuildError
 from proof import ProofError, prove
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 WORK = ROOT / "build" / "package"
+DESKTOP = WORK / "desktop" / "specchat"
+VERSION_FILE = ROOT / "app" / "specchat" / "version.py"
 DEFAULT_MODEL = "smollm2-135m"
 
 
 def main() -> int:
-    stages = {"python": package_python}
+    stages = {
+        "python": package_python,
+        "desktop": package_desktop,
+        "deb": package_deb,
+        "run": package_self_extracting,
+    }
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -34,18 +46,18 @@ def main() -> int:
         parser.error(f"there is no stage {', '.join(sorted(unknown))}")
     WORK.mkdir(parents=True, exist_ok=True)
     DIST.mkdir(exist_ok=True)
-    model = default_model()
     try:
         for stage in chosen:
-            stages[stage](model)
-    except (ProofError, subprocess.CalledProcessError) as error:
+            stages[stage]()
+    except (ProofError, DesktopBuildError, OSError, subprocess.SubprocessError) as error:
         print(f"package: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def package_python(model: Path) -> None:
+def package_python() -> None:
     """Wheel and sdist, installed with this machine's llama.cpp."""
+    model = default_model()
     for old in DIST.glob("specchat-*"):
         if old.name.endswith((".whl", ".tar.gz")):
             old.unlink()
@@ -55,6 +67,36 @@ def package_python(model: Path) -> None:
     report(wheel)
     say(f"specchat {prove([str(bin_folder / 'specchat')], model)}")
     say(f"python -m specchat {prove([str(bin_folder / 'python'), '-m', 'specchat'], model)}")
+
+
+def package_desktop() -> None:
+    """One folder for any computer, with the model inside."""
+    [wheel] = DIST.glob("specchat-*.whl")
+    folder = desktop_build.build(wheel, llama_wheel("--portable"), default_model(), WORK)
+    report(folder)
+    if sys.platform == "linux":
+        say(f"needs glibc {desktop_build.glibc_floor(folder)} or newer")
+    say(f"desktop {prove([str(folder / 'specchat')])}")
+
+
+def package_deb() -> None:
+    deb = bundles.make_deb(DESKTOP, version(), desktop_build.glibc_floor(DESKTOP), DIST)
+    report(deb)
+    with bundles.installed_deb(deb) as program:
+        say(f".deb {prove([str(program)])}")
+
+
+def package_self_extracting() -> None:
+    file = bundles.make_self_extracting(DESKTOP, version(), DIST)
+    report(file)
+    with bundles.self_extracted(file) as program:
+        say(f"self-extracting file {prove([str(program)])}")
+
+
+def version() -> str:
+    """As specchat itself says it."""
+    [found] = re.findall(r'__version__ = "(.+)"', VERSION_FILE.read_text("utf-8"))
+    return str(found)
 
 
 def default_model() -> Path:

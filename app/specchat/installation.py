@@ -54,7 +54,7 @@ def rebuild_command(by: Installer, variables: Mapping[str, str] | None = None) -
         f"--reinstall-package llama-cpp-python {REQUIREMENT}",
         Installer.PIP: f"{shlex.quote(sys.executable)} -m pip install --force-reinstall "
         f"--no-cache-dir --no-deps {REQUIREMENT}",
-        Installer.FROZEN: "install the build of specchat that is meant for this CPU",
+        Installer.FROZEN: "install specchat with pip or make, which build llama.cpp for this CPU",
     }[by]
     if by is Installer.FROZEN:
         return command

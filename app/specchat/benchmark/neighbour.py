@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-# A thread waits for the end of standard input: it comes even when this process is killed.
-_SPIN = """
-import os, sys, threading
-threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-print(flush=True)
-while True: pass
-"""
 
 
 @contextmanager
 def busy_neighbour() -> Iterator[None]:
     """One core is busy for the length of the `with` block."""
     with subprocess.Popen(
-        [sys.executable, "-c", _SPIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         try:
             assert process.stdout is not None
@@ -28,3 +22,17 @@ def busy_neighbour() -> Iterator[None]:
             yield
         finally:
             process.kill()
+
+
+def _spin() -> None:
+    """Never return. A thread waits for the end of standard input: it comes even when the process
+    that started this one is killed.
+    """
+    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    print(flush=True)
+    while True:
+        pass
+
+
+if __name__ == "__main__":
+    _spin()

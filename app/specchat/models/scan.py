@@ -15,6 +15,9 @@ from specchat import locations
 
 Keeper = Literal["specchat", "Hugging Face", "LM Studio", "Ollama", "llama.cpp"]
 
+# What a desktop build carries; other installations have no such folder.
+PACKAGED = Path(__file__).with_name("packaged")
+
 _OLLAMA_WEIGHTS = "application/vnd.ollama.image.model"
 _OLLAMA_HOST = "registry.ollama.ai"
 
@@ -33,7 +36,7 @@ class Found:
 
 
 def scan(models_dir: Path) -> list[Found]:
-    """Every GGUF file in `models_dir` and in the folders of other programs, each file once.
+    """Every GGUF file in `models_dir`, in the program, and in other programs' folders, each once.
 
     Folders that cannot be read and links that lead nowhere are passed over.
     """
@@ -44,8 +47,9 @@ def scan(models_dir: Path) -> list[Found]:
 
 
 def _candidates(models_dir: Path) -> Iterator[Found]:
-    for path in _gguf_files(models_dir):
-        yield from _found(path, "specchat", path.name)
+    for folder in (models_dir, PACKAGED):
+        for path in _gguf_files(folder):
+            yield from _found(path, "specchat", path.name)
     for folder in _hugging_face_folders():
         yield from _in_hugging_face_cache(folder)
     for folder in _lm_studio_folders():

@@ -179,3 +179,14 @@ def test_a_link_to_itself_in_a_cache_is_passed_over(tmp_path: Path, home: Path) 
     snapshot.mkdir(parents=True)
     (snapshot / "c.gguf").symlink_to(snapshot / "c.gguf")
     assert found_in(tmp_path) == []
+
+
+def test_a_model_that_the_program_carries_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = tmp_path / "packaged"
+    packaged.mkdir()
+    (packaged / "small.gguf").write_bytes(b"GGUF and more")
+    monkeypatch.setattr("specchat.models.scan.PACKAGED", packaged)
+    [found] = [each for each in scan(tmp_path / "models") if each.path.parent == packaged]
+    assert (found.keeper, found.name, found.size) == ("specchat", "small.gguf", 13)

@@ -1,0 +1,104 @@
+"""A Debian package and a self-extracting file, made from the folder of the desktop build (Linux).
+
+Each is made here, and installed by its own means into a folder, so that neither root rights nor
+this machine's package database are touched.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from python_packages import ROOT
+
+SUMMARY = "chat with local models in the terminal, answered faster than by the model alone"
+INSTALLER = ROOT / "packaging" / "desktop" / "install.sh"
+SYSTEM = {"PATH": os.defpath + ":/usr/sbin:/sbin"}
+
+
+def make_deb(folder: Path, version: str, glibc: str, dist: Path) -> Path:
+    """A .deb with `folder` as /usr/lib/specchat. It needs dpkg-deb."""
+    architecture = _output("dpkg", "--print-architecture")
+    deb = dist / f"specchat_{version}_{architecture}.deb"
+    with TemporaryDirectory() as temporary:
+        root = Path(temporary, "root")
+        shutil.copytree(folder, root / "usr/lib/specchat", symlinks=True)
+        (root / "usr/bin").mkdir()
+        (root / "usr/bin/specchat").symlink_to("../lib/specchat/specchat")
+        documents = root / "usr/share/doc/specchat"
+        documents.mkdir(parents=True)
+        shutil.copy(ROOT / "LICENSE", documents / "copyright")
+        kilobytes = sum(file.lstat().st_size for file in root.rglob("*")) // 1024
+        (root / "DEBIAN").mkdir()
+        (root / "DEBIAN/control").write_text(
+            f"Package: specchat\nVersion: {version}\nArchitecture: {architecture}\n"
+            f"Maintainer: the specchat developers <specchat@localhost>\n"
+            f"Installed-Size: {kilobytes}\nDepends: libc6 (>= {glibc})\n"
+            f"Section: utils\nPriority: optional\nDescription: {SUMMARY}\n"
+            " Something cheap drafts the next few words, and the model that you chose verifies\n"
+            " them in one pass: the same text, sooner. A small model comes along.\n"
+        )
+        for path in (root, *root.rglob("*")):  # whatever the umask here
+            if not path.is_symlink():
+                path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+        _run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(root), str(deb))
+    return deb
+
+
+@contextmanager
+def installed_deb(deb: Path) -> Iterator[Path]:
+    """The program as dpkg installs it, in a system of its own; removed again by dpkg."""
+    with TemporaryDirectory(prefix="specchat deb ") as temporary:
+        root = Path(temporary)
+        database = root / "var/lib/dpkg"
+        for name in ("updates", "info"):
+            (database / name).mkdir(parents=True)
+        (database / "status").touch()
+        # The other system has no libc6 in its books.
+        dpkg = ("dpkg", f"--root={root}", "--force-not-root", "--force-depends")
+        _run(*dpkg, "--install", str(deb))
+        yield root / "usr/bin/specchat"
+        _run(*dpkg, "--purge", "specchat")
+        if left := [str(path) for path in root.rglob("*specchat*")]:
+            raise OSError(f"dpkg leaves behind: {', '.join(left)}")
+
+
+def make_self_extracting(folder: Path, version: str, dist: Path) -> Path:
+    """A shell script with `folder` inside that installs it for one person. It needs makeself."""
+    if shutil.which("makeself") is None:
+        raise OSError("makeself is missing; install it with: sudo apt-get install makeself")
+    file = dist / f"specchat-{version}-linux-{os.uname().machine}.run"
+    with TemporaryDirectory() as temporary:
+        content = Path(temporary, "content")
+        content.mkdir()
+        shutil.copytree(folder, content / "specchat", symlinks=True)
+        shutil.copy(INSTALLER, content)
+        _run(
+            *("makeself", "--quiet", "--nox11", "--sha256", "--tar-quietly", "--xz"),
+            *(str(content), str(file), f"specchat {version}", f"./{INSTALLER.name}"),
+        )
+    return file
+
+
+@contextmanager
+def self_extracted(file: Path) -> Iterator[Path]:
+    """The program as `file` installs it below a home that is new."""
+    with TemporaryDirectory(prefix="specchat run ") as temporary:
+        home = {"HOME": temporary, **SYSTEM}
+        subprocess.run(
+            ["/bin/sh", str(file)], env=home, stdout=subprocess.DEVNULL, cwd=temporary, check=True
+        )
+        yield Path(temporary, ".local/bin/specchat")
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
