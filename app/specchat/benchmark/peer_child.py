@@ -15,7 +15,6 @@ from specchat.benchmark.peer_server import PeerModels
 
 def serve(models: PeerModels, port: int) -> None:
     xllamacpp = importlib.import_module("xllamacpp")
-    # As llama-server itself says at its start; see `peer_server`.
     print(f"build_info: xllamacpp {xllamacpp.__version__}", file=sys.stderr)
     print(f"system_info: {xllamacpp.get_system_info()}", file=sys.stderr, flush=True)
     params = xllamacpp.CommonParams()
@@ -26,7 +25,6 @@ def serve(models: PeerModels, port: int) -> None:
     params.cpuparams_batch.n_threads = models.threads
     if models.draft is not None:
         params.speculative.draft.mparams.path = str(models.draft)
-        # The command line of llama-server infers this from the file; this is what it infers.
         kind = xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE
         params.speculative.types = [kind]
     server = xllamacpp.Server(params)

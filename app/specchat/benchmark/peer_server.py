@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import re
 import shutil
 import socket
@@ -24,6 +25,9 @@ _PACKAGE = "xllamacpp"
 _START_S = 600.0  # to load its models
 _PATIENCE_S = 600.0  # for its next word
 _END_S = 10.0
+# Newer versions load a draft model and leave it idle unless they are told so; older ones, which
+# know no such flag, pass over the variable.
+_ENVIRONMENT = {"LLAMA_ARG_SPEC_TYPE": "draft-simple"}
 _NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: no Ctrl-C for it
 
 
@@ -54,13 +58,15 @@ class PeerServer:
         self._log = tempfile.TemporaryFile("a+b", prefix="specchat-peer-")  # noqa: SIM115
         self._process = subprocess.Popen(
             command,
+            env=os.environ | _ENVIRONMENT,
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,  # Ctrl-C is for us alone
             creationflags=_NEW_GROUP,
         )
-        self.version = self.features = "unknown"
+        self.about = "of an unknown version"
+        """Its version, and what its library was built for as far as it tells."""
 
     async def ready(self) -> None:
         """Return when it has loaded its models. Raises BenchmarkError where it does not start."""
@@ -72,9 +78,14 @@ class PeerServer:
                 if time.monotonic() > deadline:
                     raise BenchmarkError(f"{NAME} is not ready after {_START_S:.0f} s")
                 await asyncio.sleep(0.1)
-        log = self._read_log()
-        self.version = _found(r"build_info: (.+)", log) or self.version
-        self.features = _features(_found(r"system_info: (.+)", log) or "") or self.features
+            properties = (await client.get("/props")).json()
+        # The package says both in its log, a program only its version, and where asked.
+        told = re.search(r"^build_info: (.+)\nsystem_info: (.+)", self._read_log(), re.MULTILINE)
+        if told is not None:
+            features = " ".join(re.findall(r"(\w+) = 1\b", told[2]))
+            self.about = f"{told[1]}, built for {features}"
+        elif build := properties.get("build_info"):
+            self.about = f"{NAME} {build}"
 
     def client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(base_url=self._address, timeout=_PATIENCE_S, trust_env=False)
@@ -131,7 +142,7 @@ def _command(program: str | None, models: PeerModels, port: int) -> list[str]:
     threads = str(models.threads)
     draft = [] if models.draft is None else ["-md", str(models.draft)]
     return [
-        *(program, "-m", str(models.target), *draft, "-c", str(models.n_ctx)),
+        *(program, "-m", str(models.target), *draft, "-c", str(models.n_ctx), "-np", "1"),
         *("-t", threads, "-tb", threads, "--host", "127.0.0.1", "--port", str(port)),
     ]
 
@@ -141,12 +152,3 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _found(pattern: str, text: str) -> str | None:
-    match = re.search(pattern, text)
-    return match[1].strip() if match else None
-
-
-def _features(system_info: str) -> str:
-    return " ".join(re.findall(r"(\w+) = 1\b", system_info))

@@ -157,7 +157,7 @@ async def _peer_sides(
         stack.callback(server.close)
         await server.ready()
         drafts = f"drafts by {loads.draft.name}" if loads.draft else "the target alone"
-        words = f"{server.version} at its defaults, {drafts}; built for {server.features}"
+        words = f"at its defaults, {drafts}; {server.about}"
         client = await stack.enter_async_context(server.client())
         sides.append(PeerSide(name, words, client, runtime, plan.max_tokens))
     return sides

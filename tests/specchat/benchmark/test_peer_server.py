@@ -14,16 +14,16 @@ from specchat.benchmark.peer_server import PeerModels, PeerServer, find_program
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a script as a program")
 
 SERVES = """#!{python}
-import http.server, sys, time
-print("build_info: b123-abc", file=sys.stderr)
-print("0.1 I system_info: n_threads = 2 | CPU : SSE3 = 1 | AVX2 = 1 | AMX = 0 |", file=sys.stderr)
-print("arguments:", *sys.argv[1:], file=sys.stderr, flush=True)
+import http.server, os, sys
+print("arguments:", *sys.argv[1:], file=sys.stderr)
+print("draft:", os.environ["LLAMA_ARG_SPEC_TYPE"], file=sys.stderr, flush=True)
 class Handler(http.server.BaseHTTPRequestHandler):
     answers = 0
     def do_GET(self):
         Handler.answers += 1
         self.send_response(503 if Handler.answers == 1 else 200)
         self.end_headers()
+        self.wfile.write(b'{"build_info": "b123-abc"}')
 port = int(sys.argv[sys.argv.index("--port") + 1])
 http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
@@ -49,10 +49,10 @@ async def test_a_named_program_gets_the_files_and_is_ended(tmp_path: Path) -> No
         await server.ready()
         pid = server._process.pid
         assert psutil.pid_exists(pid)
-        assert server.version == "b123-abc"
-        assert server.features == "SSE3 AVX2"
-        arguments = "arguments: -m t.gguf -md d.gguf -c 512 -t 2 -tb 2 --host 127.0.0.1 --port"
-        assert arguments in server._read_log()
+        assert server.about == "llama-server b123-abc"
+        arguments = "-m t.gguf -md d.gguf -c 512 -np 1 -t 2 -tb 2 --host 127.0.0.1 --port"
+        assert f"arguments: {arguments}" in server._read_log()
+        assert "draft: draft-simple" in server._read_log()
         async with server.client() as client:
             assert (await client.get("/health")).status_code == 200
     finally:
