@@ -66,15 +66,15 @@ class Context:
     """Logits of token sequences, with as little evaluation as the cached prefix allows."""
 
     def __init__(
-        self, cache: KVCache, *, min_width: int = 1, costs: PassCosts | None = None
+        self, cache: KVCache, *, width_step: int = 1, costs: PassCosts | None = None
     ) -> None:
-        """`costs` learns from every pass. Passes narrower than `min_width` are padded to it, since
-        a kernel may round a one-row pass differently; with 2, on builds where that holds, every
-        pass gives the same bits for a row whatever its width (`--reproducible`).
+        """`costs` learns from every pass. Passes are padded to a multiple of `width_step` tokens:
+        which kernel computes a row, and how it rounds, may depend on the width of the pass, and
+        with the right step it does not (`--reproducible`; see `specengine.widths`).
         """
         self._cache = cache
         self._held = TokenBuffer()
-        self.min_width = min_width
+        self.width_step = width_step
         self.costs = costs or PassCosts()
 
     @property
@@ -105,7 +105,7 @@ class Context:
 
     def pass_seconds(self, width: int) -> float:
         """What a pass over `width` tokens costs, padding included."""
-        return self.costs.seconds(max(width, self.min_width))
+        return self.costs.seconds(self._padded(width))
 
     def logits(
         self,
@@ -128,7 +128,8 @@ class Context:
         start = len(self._held)
         first_row = len(wanted) - last
         result: Logits | None = None
-        chunks = _chunks(start, first_row, len(wanted), self._cache.n_batch)
+        widest = self._cache.n_batch - self._cache.n_batch % self.width_step
+        chunks = _chunks(start, first_row, len(wanted), widest)
         for chunk_start, chunk_end in chunks:
             result = self._evaluate(wanted, chunk_start, chunk_end, first_row)
             if on_progress is not None and len(chunks) > 1:
@@ -161,7 +162,7 @@ class Context:
 
     def _evaluate(self, tokens: Tokens, start: int, end: int, first_row: int) -> Logits:
         chunk = tokens[start:end]
-        padding = max(0, self.min_width - len(chunk))
+        padding = self._padded(len(chunk)) - len(chunk)
         padded = np.append(chunk, np.repeat(chunk[-1:], padding)) if padding else chunk
         rows = slice(min(max(first_row, start), end) - start, end - start)
         before = self._cache.decode_s
@@ -175,6 +176,9 @@ class Context:
         if padding:
             self._held.truncate(self._cache.truncate(end))
         return result
+
+    def _padded(self, width: int) -> int:
+        return width + -width % self.width_step
 
     def _learn(self, width: int, n_rows: int, seconds: float) -> None:
         if n_rows == width or width <= _DRAFT_STEP:
@@ -191,11 +195,11 @@ class Context:
             self.forget()
 
 
-def _chunks(start: int, first_row: int, end: int, n_batch: int) -> list[tuple[int, int]]:
-    """Split [start, end) into passes of at most `n_batch`; all asked rows lie in the last one."""
+def _chunks(start: int, first_row: int, end: int, widest: int) -> list[tuple[int, int]]:
+    """Split [start, end) into passes of at most `widest`; all asked rows lie in the last one."""
     chunks = []
-    while end - start > n_batch:
-        step = min(start + n_batch, first_row)
+    while end - start > widest:
+        step = min(start + widest, first_row)
         chunks.append((start, step))
         start = step
     chunks.append((start, end))

@@ -61,7 +61,7 @@ def teacher_force(
     raises what `Context.logits` raises.
     """
     context.forget()
-    context.min_width = 1
+    context.width_step = 1
     sequence = np.concatenate((as_tokens(prompt), as_tokens(tokens)))
     others = []
     for i, token in enumerate(tokens):

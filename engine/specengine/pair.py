@@ -31,7 +31,7 @@ MAX_DRAFT = 16
 
 # With flash attention off, every pass of two rows or more gives the same bits for a row, whatever
 # its width; a one-row pass runs other kernels. See docs/exactness.md.
-_REPRODUCIBLE_WIDTH = 2
+_REPRODUCIBLE_STEP = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Pair:
         `logprobs`, `on_prompt` and `on_round` are those of `LocalTarget`. `grammar` is GBNF that
         the answer must follow; raises GrammarError for one that cannot be used.
         """
-        self._set_width(_REPRODUCIBLE_WIDTH if reproducible else 1)
+        self._set_width_step(_REPRODUCIBLE_STEP if reproducible else 1)
         acceptance = make_rule(rule, sampling)
 
         def transforms() -> Transforms:
@@ -249,9 +249,9 @@ class Pair:
     def _loaded(self) -> list[LoadedModel]:
         return [loaded for loaded in (self._target, self._draft) if loaded is not None]
 
-    def _set_width(self, width: int) -> None:
+    def _set_width_step(self, step: int) -> None:
         for loaded in self._loaded:
-            if loaded.context.min_width != width:
+            if loaded.context.width_step != step:
                 # What narrower passes left in the cache may differ in its last bits.
                 loaded.context.forget()
-                loaded.context.min_width = width
+                loaded.context.width_step = step

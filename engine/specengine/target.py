@@ -89,7 +89,7 @@ class LocalTarget:
 
     @property
     def plain_pass_s(self) -> float | None:
-        return self.context.costs.measured(self.context.min_width)
+        return self.context.costs.measured(self.context.width_step)
 
     def verify(self, prefix: Tokens, draft: Draft) -> Verdict:
         n = len(prefix)

@@ -65,7 +65,7 @@ def model(seed: int, sharpness: float) -> Model:
 class Chat:
     """A target, a draft model and lookup over caches that stay."""
 
-    def __init__(self, seed: int, stops_every: tuple[int, int] = (1, 1), min_width: int = 1):
+    def __init__(self, seed: int, stops_every: tuple[int, int] = (1, 1), width_step: int = 1):
         self.vocab = FakeVocab(V, eog=[END])
         self.abort = AbortFlag()
         self.caches = (
@@ -75,7 +75,7 @@ class Chat:
                 model(seed, 2.0), V, n_ctx=DRAFT_N_CTX, n_batch=16, stops_every=stops_every[1]
             ),
         )
-        self.contexts = tuple(Context(kv, min_width=min_width) for kv in self.caches)
+        self.contexts = tuple(Context(kv, width_step=width_step) for kv in self.caches)
         self.lookup = LookupDrafter()
 
     def events(
@@ -109,7 +109,7 @@ class Chat:
         """As `Pair` does where `--reproducible` changes."""
         for context in self.contexts:
             context.forget()
-            context.min_width = width
+            context.width_step = width
 
     def break_pass(self, which: int, after: int, how: Callable[[], None]) -> None:
         """In the middle of pass number `after` from now of a cache, `how` happens."""

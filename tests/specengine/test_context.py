@@ -58,19 +58,26 @@ def test_every_length_and_row_count_around_the_batch_size(n: int, last: int) -> 
     assert np.array_equal(rows, fresh_rows(tokens, last))
 
 
-def test_narrow_passes_are_padded_and_leave_no_trace() -> None:
+@pytest.mark.parametrize(("step", "widths"), [(1, [3, 1, 5]), (2, [4, 2, 6]), (8, [8, 8, 8])])
+def test_passes_are_padded_to_a_multiple_and_leave_no_trace(step: int, widths: list[int]) -> None:
     cache = FakeKVCache(MODEL, V)
-    context = Context(cache, min_width=2)
-    rows = context.logits([0, 1, 2])
-    context.logits([0, 1, 2, 3])
-    assert cache.widths == [3, 2]
-    assert cache.held == [0, 1, 2, 3]
-    assert np.array_equal(rows, fresh_rows([0, 1, 2], 1))
+    context = Context(cache, width_step=step)
+    for n in (3, 4, 9):
+        tokens = [i % V for i in range(n)]
+        assert np.array_equal(context.logits(tokens), fresh_rows(tokens, 1))
+        assert cache.held == tokens
+    assert cache.widths == widths
+
+
+def test_a_long_prompt_is_cut_at_multiples_too() -> None:
+    cache = FakeKVCache(MODEL, V, n_batch=16)
+    Context(cache, width_step=5).logits([i % V for i in range(40)])
+    assert cache.widths == [15, 15, 10]
 
 
 def test_padding_fits_even_when_the_context_is_full() -> None:
     cache = FakeKVCache(MODEL, V, n_ctx=4)
-    context = Context(cache, min_width=2)
+    context = Context(cache, width_step=2)
     context.logits([0, 1, 2])
     context.logits([0, 1, 2, 3])
     assert cache.held == [0, 1, 2, 3]
@@ -125,10 +132,10 @@ def test_a_broken_pass_leaves_the_cache_as_it_says() -> None:
     st.sampled_from([1, 1, 4, 1000]),
 )
 def test_any_history_of_sequences_and_failures_equals_a_fresh_run(
-    history: list[tuple[list[int], bool]], min_width: int, stops_every: int
+    history: list[tuple[list[int], bool]], width_step: int, stops_every: int
 ) -> None:
     cache = FakeKVCache(MODEL, V, n_batch=8, stops_every=stops_every)
-    context = Context(cache, min_width=min_width)
+    context = Context(cache, width_step=width_step)
     for tokens, breaks in history:
         if breaks:
 

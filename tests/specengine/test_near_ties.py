@@ -14,9 +14,9 @@ MODEL = markov(V, seed=7)
 PROMPT = [1, 2, 3]
 
 
-def context(min_width: int = 1) -> tuple[Context, FakeKVCache]:
+def context(width_step: int = 1) -> tuple[Context, FakeKVCache]:
     cache = FakeKVCache(MODEL, V)
-    return Context(cache, min_width=min_width), cache
+    return Context(cache, width_step=width_step), cache
 
 
 def test_the_targets_own_text_has_no_other_choices() -> None:
@@ -46,7 +46,7 @@ def test_a_near_tie_has_a_bound(gap: float, near: bool) -> None:
 
 
 def test_the_text_goes_through_passes_of_one_token() -> None:
-    tested, cache = context(min_width=2)
+    tested, cache = context(width_step=2)
     done: list[int] = []
     teacher_force(tested, PROMPT, [1, 1, 1], on_token=done.append)
     assert cache.widths == [3, 1, 1]

@@ -34,7 +34,7 @@ def test_rows_among_neighbours_are_bit_for_bit_those_of_the_sequence_alone(
     text, other, third = (random_tokens(model.vocab.size, 300, seed) for seed in (1, 2, 3))
     abort = AbortFlag()
     alone = LlamaKVCache(model, n_ctx=64, n_threads=2, abort=abort)
-    expected = Context(alone, min_width=2).logits(text[:N], last=12).copy()
+    expected = Context(alone, width_step=2).logits(text[:N], last=12).copy()
     alone.close()
     cache = LlamaBatchCache(model, n_sequences=3, n_ctx=512, n_threads=2, abort=abort, max_rows=16)
     # A neighbour beyond 256 tokens, one that is reading, and wrong hints that were taken back.

@@ -206,12 +206,12 @@ STEPS = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(steps=STEPS, min_width=st.sampled_from([1, 1, 2]))
+@given(steps=STEPS, width_step=st.sampled_from([1, 1, 2]))
 def test_any_history_equals_a_fresh_context(
-    model: LlamaModel, steps: list[Step], min_width: int
+    model: LlamaModel, steps: list[Step], width_step: int
 ) -> None:
     rig = Rig(model)
-    rig.context.min_width = min_width
+    rig.context.width_step = width_step
     text: list[int] = []
     for cut, tail, last, aborted in steps:
         text = text[: len(text) - int(cut**3 * len(text))] + tail
