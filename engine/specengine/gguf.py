@@ -93,7 +93,13 @@ class GGUF:
     @property
     def kind(self) -> str:
         """`model`, or what else a GGUF file can be: `adapter`, `mmproj`, `imatrix`."""
-        return str(self.metadata.get("general.type", "model"))
+        untold = "mmproj" if self.architecture == "clip" else "model"  # older files do not say
+        return str(self.metadata.get("general.type", untold))
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a token sees only those before it; in models that embed texts it sees all."""
+        return self.metadata.get(f"{self.architecture}.attention.causal") is not False
 
     @property
     def quantization(self) -> str:

@@ -99,4 +99,29 @@ def write_mamba(path: Path) -> Path:
     return path
 
 
+def write_t5(path: Path) -> Path:
+    """An encoder and a decoder: it answers a text that was encoded, and goes on with none."""
+    writer = _Writer(path, "t5", n_layers=1)
+    writer.add_feed_forward_length(FEED_FORWARD)
+    writer.add_head_count(2)
+    writer.add_key_length(HEAD)
+    writer.add_value_length(HEAD)
+    writer.add_relative_attn_buckets_count(8)
+    writer.add_decoder_start_token_id(0)
+    for side in ("enc", "dec"):
+        writer.constant(f"{side}.output_norm.weight", EMBEDDING)
+        block = f"{side}.blk.0"
+        attentions = ("attn", "cross_attn") if side == "dec" else ("attn",)
+        for attention in attentions:
+            writer.constant(f"{block}.{attention}_norm.weight", EMBEDDING)
+            for part in "qkvo":
+                writer.matrix(f"{block}.{attention}_{part}.weight", EMBEDDING, EMBEDDING)
+        writer.matrix(f"{block}.attn_rel_b.weight", 8, 2)
+        writer.constant(f"{block}.ffn_norm.weight", EMBEDDING)
+        writer.matrix(f"{block}.ffn_up.weight", FEED_FORWARD, EMBEDDING)
+        writer.matrix(f"{block}.ffn_down.weight", EMBEDDING, FEED_FORWARD)
+    writer.finish()
+    return path
+
+
 WRITERS = {"lfm2": write_lfm2, "mamba": write_mamba}

@@ -9,6 +9,7 @@ from typing import Any
 
 from specengine.cancel import AbortFlag
 from specengine.errors import CancelledError, ModelFileError
+from specengine.gguf import GGUF, read_gguf
 from specengine.llama import library
 from specengine.llama.vocab import LlamaVocab
 
@@ -26,13 +27,15 @@ class LlamaModel:
         abort: AbortFlag | None = None,
         on_progress: Callable[[float], None] | None = None,
     ) -> None:
-        """Load `path`, which has been checked by `specengine.gguf` before.
+        """Load `path`; llama.cpp sees it once its header has been checked.
 
         `use_extra_bufts` repacks weights for the CPU's fast kernels (AMX among them); the probe
         says whether that works here. `vocab_only` leaves the weights out. `on_progress` gets the
         loaded fraction, 0 to 1.
-        Raises ModelFileError with llama.cpp's own reason, CancelledError when `abort` is set.
+        Raises ModelFileError, with llama.cpp's own reason or for a model that cannot write, and
+        CancelledError when `abort` is set.
         """
+        _require_language_model(read_gguf(path))
         llama = library.load()
         self.path = path
         self._llama = llama
@@ -52,7 +55,10 @@ class LlamaModel:
         if not self.handle:
             if abort is not None and abort.is_set():
                 raise CancelledError(f"loading {path.name} was cancelled")
-            raise ModelFileError(f"llama.cpp cannot load {path}: {library.last_error()}")
+            raise ModelFileError(f"llama.cpp cannot load {path}: {_reason()}")
+        if not self._writes_token_by_token():
+            self.close()
+            raise ModelFileError(f"{path} does not write token by token: choose a chat model")
         self.vocab = LlamaVocab(llama.llama_model_get_vocab(self.handle))
 
     @property
@@ -74,6 +80,14 @@ class LlamaModel:
             or self._llama.llama_model_is_hybrid(self.handle)
         )
 
+    def _writes_token_by_token(self) -> bool:
+        """llama.cpp ends the process where another kind of model is decoded like one that does."""
+        return bool(
+            self._llama.llama_model_has_decoder(self.handle)
+            and not self._llama.llama_model_has_encoder(self.handle)
+            and not self._llama.llama_model_is_diffusion(self.handle)
+        )
+
     def close(self) -> None:
         if self.handle:
             self._llama.llama_model_free(self.handle)
@@ -89,3 +103,16 @@ class LlamaModel:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _require_language_model(gguf: GGUF) -> None:
+    if gguf.kind != "model":
+        raise ModelFileError(f"{gguf.path} is no language model but of the kind {gguf.kind!r}")
+    if not gguf.is_causal:
+        raise ModelFileError(f"{gguf.path} embeds texts and writes none: choose a chat model")
+
+
+def _reason() -> str:
+    """Why loading failed: llama.cpp's first error line, those after it only say that it did."""
+    first = next(iter(library.last_errors()), "it gave no reason")
+    return first.rpartition("error loading model: ")[2]

@@ -1,0 +1,66 @@
+"""What is loaded: language models, and for everything else one line that says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import gguf
+import pytest
+
+from specengine.errors import ModelFileError
+from specengine.llama import library
+from specengine.llama.model import LlamaModel
+from support.gguf_files import write_gguf
+from support.tiny_models import write_t5
+
+
+def adapter(writer: gguf.GGUFWriter) -> None:
+    writer.add_type(gguf.GGUFType.ADAPTER)
+
+
+def embedder(writer: gguf.GGUFWriter) -> None:
+    writer.add_causal_attention(False)
+
+
+def nothing(_: gguf.GGUFWriter) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("architecture", "mark", "cause"),
+    [
+        ("llama", adapter, "no language model but of the kind 'adapter'"),
+        ("clip", nothing, "no language model but of the kind 'mmproj'"),
+        ("nomic-bert", embedder, "embeds texts and writes none"),
+    ],
+)
+def test_what_is_no_language_model_is_refused_before_llama_cpp_sees_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    architecture: str,
+    mark: Callable[[gguf.GGUFWriter], None],
+    cause: str,
+) -> None:
+    path = tmp_path / "odd.gguf"
+    writer = gguf.GGUFWriter(path, architecture)
+    mark(writer)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    monkeypatch.setattr(library, "load", lambda: pytest.fail("llama.cpp was asked"))
+    with pytest.raises(ModelFileError, match=cause) as refused:
+        LlamaModel(path)
+    assert "odd.gguf" in str(refused.value)
+
+
+def test_an_encoder_and_decoder_is_refused_instead_of_ending_the_process(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"t5\.gguf does not write token by token"):
+        LlamaModel(write_t5(tmp_path / "t5.gguf"))
+
+
+def test_what_llama_cpp_cannot_load_is_named_with_its_first_reason(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="cannot load") as refused:
+        LlamaModel(write_gguf(tmp_path / "small.gguf"))
+    assert "failed to load model" not in str(refused.value)
+    assert "layer_norm_rms_epsilon" in str(refused.value)
