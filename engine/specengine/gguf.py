@@ -224,6 +224,16 @@ def read_gguf(path: Path) -> GGUF:
     return gguf
 
 
+def read_language_model(path: Path) -> GGUF:
+    """`read_gguf` of a model that can chat; raises ModelFileError for other kinds, too."""
+    gguf = read_gguf(path)
+    if gguf.kind != "model":
+        raise ModelFileError(f"{path} is no language model but of the kind {gguf.kind!r}")
+    if not gguf.is_causal:
+        raise ModelFileError(f"{path} embeds texts and writes none: choose a chat model")
+    return gguf
+
+
 def _not_gguf(start: bytes) -> str | None:
     """What a file that begins like this is instead of a GGUF file that can be read, or None."""
     if start[:4] == b"GGUF":

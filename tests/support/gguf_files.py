@@ -14,6 +14,7 @@ WORDS = ["<s>", "</s>", *(f"word{n}" for n in range(60))]
 def write_gguf(
     path: Path,
     *,
+    architecture: str = "llama",
     tokens: Sequence[str] = WORDS,
     types: Sequence[int] | None = None,
     bos: int = 0,
@@ -23,8 +24,8 @@ def write_gguf(
     n_tensors: int = 3,
     extra: dict[str, int] | None = None,
 ) -> Path:
-    """A model of architecture `llama` that is complete but too small to load."""
-    writer = GGUFWriter(path, "llama")
+    """A model that is complete but too small to load."""
+    writer = GGUFWriter(path, architecture)
     writer.add_name("Small Test")
     writer.add_file_type(15)
     writer.add_context_length(2048)

@@ -26,7 +26,7 @@ from specchat.models.sizes import readable_size
 from specchat.models.store import ModelStore
 from specengine.compatibility import Comparison, Way, compare_vocabularies
 from specengine.errors import ModelFileError
-from specengine.gguf import GGUF, read_gguf
+from specengine.gguf import GGUF, read_gguf, read_language_model
 from specengine.layerskip import write_first_layers
 
 _WAYS: dict[Way, str] = {
@@ -92,7 +92,7 @@ def pull(names: Sequence[str], as_json: bool) -> None:
 def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
     """Whether and how DRAFT can draft for TARGET (names or GGUF files). Exits 1 where it cannot."""
     registry = _registry()
-    pair = [read_gguf(_local_file(registry, name)) for name in (target, draft)]
+    pair = [read_language_model(_local_file(registry, name)) for name in (target, draft)]
     comparison = compare_vocabularies(pair[0], pair[1])
     memory = {
         "needed": sum(estimate(gguf, n_ctx).total for gguf in pair),

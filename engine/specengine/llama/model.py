@@ -9,7 +9,7 @@ from typing import Any
 
 from specengine.cancel import AbortFlag
 from specengine.errors import CancelledError, ModelFileError
-from specengine.gguf import GGUF, read_gguf
+from specengine.gguf import read_language_model
 from specengine.llama import library
 from specengine.llama.vocab import LlamaVocab
 
@@ -35,7 +35,7 @@ class LlamaModel:
         Raises ModelFileError, with llama.cpp's own reason or for a model that cannot write, and
         CancelledError when `abort` is set.
         """
-        _require_language_model(read_gguf(path))
+        read_language_model(path)
         llama = library.load()
         self.path = path
         self._llama = llama
@@ -103,13 +103,6 @@ class LlamaModel:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _require_language_model(gguf: GGUF) -> None:
-    if gguf.kind != "model":
-        raise ModelFileError(f"{gguf.path} is no language model but of the kind {gguf.kind!r}")
-    if not gguf.is_causal:
-        raise ModelFileError(f"{gguf.path} embeds texts and writes none: choose a chat model")
 
 
 def _reason() -> str:

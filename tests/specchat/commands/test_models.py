@@ -169,6 +169,15 @@ def test_a_file_without_vocabulary_cannot_draft_which_is_exit_1(tmp_path: Path) 
     assert "no: other.gguf carries no vocabulary" in result.stdout
 
 
+def test_what_is_no_language_model_drafts_for_nobody(tmp_path: Path) -> None:
+    projector = write_gguf(tmp_path / "projector.gguf", architecture="clip")
+    models_json("pull", "small")
+    process = child("check", "small", str(projector))
+    _, err = process.communicate()
+    assert process.returncode == 1
+    assert "projector.gguf is no language model but of the kind 'mmproj'" in err
+
+
 def test_the_first_layers_become_a_draft_model(tmp_path: Path) -> None:
     whole = write_gguf(tmp_path / "whole.gguf", n_tensors=4)
     cut = tmp_path / "cut.gguf"
