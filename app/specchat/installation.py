@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from specengine.llama.library import LLAMA_CPP_PYTHON_VERSION
+from specengine.llama.probe import ProbeResult
 
 REQUIREMENT = f"llama-cpp-python=={LLAMA_CPP_PYTHON_VERSION}"
 
@@ -60,6 +61,13 @@ def rebuild_command(by: Installer, variables: Mapping[str, str] | None = None) -
         return command
     settings = (f"{name}={shlex.quote(value)}" for name, value in (variables or {}).items())
     return " ".join([*settings, command])
+
+
+def explain_probe(failed: ProbeResult) -> str:
+    """Why llama.cpp does not work here, in one line, with what helps under this installer."""
+    if not failed.remedy:
+        return failed.finding
+    return f"{failed.finding}; what helps: {rebuild_command(installer())}"
 
 
 def _written_by_uv() -> bool:

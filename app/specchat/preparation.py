@@ -10,6 +10,7 @@ from threading import Event
 
 from specchat import locations
 from specchat.errors import SpecchatError
+from specchat.installation import explain_probe
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
@@ -67,7 +68,7 @@ def prepare(
     require_memory(target, draft, profile.n_ctx)
     probed = probe(locations.cache_dir())
     if not probed.works:
-        raise BackendError(probed.detail)
+        raise BackendError(explain_probe(probed))
     return PreparedPair(
         target.path,
         draft.path if draft is not None else None,

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from specchat import installation
-from specchat.installation import Installer, installer, rebuild_command
+from specchat.installation import Installer, explain_probe, installer, rebuild_command
+from specengine.llama import library
+from specengine.llama.probe import ProbeResult
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,12 @@ def test_commands_pass_caches_by(by: Installer) -> None:
 
 def test_a_packaged_program_has_nothing_to_build() -> None:
     assert "CC" not in rebuild_command(Installer.FROZEN, {"CC": "clang"})
+
+
+def test_what_helps_is_this_installers_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = ProbeResult(
+        works=False, use_extra_bufts=False, finding="it dies", remedy=library.REBUILD
+    )
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert explain_probe(failed) == f"it dies; what helps: {rebuild_command(Installer.FROZEN)}"
+    assert explain_probe(failed.model_copy(update={"remedy": ""})) == "it dies"

@@ -10,6 +10,7 @@ from threading import Event
 import httpx
 
 from specchat import locations
+from specchat.installation import explain_probe
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
@@ -85,7 +86,7 @@ def prepare_remote(
         require_memory(draft, None, model.n_ctx)
     probed = probe(locations.cache_dir())
     if not probed.works:
-        raise BackendError(probed.detail)
+        raise BackendError(explain_probe(probed))
     return PreparedRemote(
         server,
         model.name,
