@@ -126,6 +126,8 @@ def _place_system(
         if all(turn.text.strip() in text for turn in turns if turn.role == "system"):
             return turns, text
     except TemplateError as error:
+        if not any(turn.role == "system" for turn in turns):
+            raise
         refusal = error
     system = [turn.text for turn in turns if turn.role == "system" and turn.text]
     others = [turn for turn in turns if turn.role != "system"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from specengine.chat_template import CHATML, Turn, encode_chat
 from specengine.errors import TemplateError
 from specengine.llama.model import LlamaModel
+from specengine.template_sandbox import ChatTemplate
 from support.byte_vocab import ByteVocab
 
 CHATML_VOCAB = ByteVocab(["<|endoftext|>", "<|im_start|>", "<|im_end|>"], eos="<|im_end|>")
@@ -170,6 +171,19 @@ def test_of_two_refusals_the_one_of_the_conversation_as_it_is_counts() -> None:
     picky = "{{ raise_exception('not with ' ~ messages[0].role) }}"
     with pytest.raises(TemplateError, match="not with system"):
         encode_chat(picky, CHAT, CHATML_VOCAB)
+
+
+def test_a_conversation_that_cannot_change_is_refused_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered: list[object] = []
+
+    def render(self: ChatTemplate, **variables: object) -> str:
+        rendered.append(variables)
+        raise TemplateError("the chat template takes longer than 2 s")
+
+    monkeypatch.setattr(ChatTemplate, "render", render)
+    with pytest.raises(TemplateError):
+        encode_chat(CHATML, [Turn("user", "hi")], CHATML_VOCAB)
+    assert len(rendered) == 1
 
 
 def test_a_control_token_without_text_is_no_reason_to_cut(monkeypatch: pytest.MonkeyPatch) -> None:
