@@ -26,6 +26,7 @@ from specchat.settings import Settings
 from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services
+from specchat.unsent import keep_unsent, take_unsent
 
 
 def run_chat(flags: Mapping[str, Any]) -> None:
@@ -52,6 +53,8 @@ def run_chat(flags: Mapping[str, Any]) -> None:
         remember=remember_profile,
         missing=partial(_missing, registry),
         scan=lambda: scan(locations.models_dir()),
+        unsent=take_unsent(),
+        keep_unsent=keep_unsent,
         theme=settings.theme,
     )
     SpecchatApp(services).run()

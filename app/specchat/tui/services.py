@@ -52,4 +52,8 @@ class Services:
     """The models of a profile that would have to be downloaded."""
     scan: Callable[[], Sequence[Found]] = field(default=lambda: ())
     """GGUF files that are already on this computer."""
+    unsent: str = ""
+    """What was typed and not sent when the program ended last."""
+    keep_unsent: Callable[[str], None] = field(default=lambda text: None)
+    """Keeps that for the next start."""
     theme: str = DARK.name

@@ -89,6 +89,8 @@ class ChatScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(Prompt).focus()
+        if self._services.unsent:
+            self.query_one(Prompt).fill(self._services.unsent)
         self._show_title()
         self._show_rest()
         # After the first paint: loading imports llama.cpp.
@@ -323,6 +325,8 @@ class ChatScreen(Screen[None]):
     async def shut_down(self) -> None:
         """Ends the answer, saves all there is, frees the models; within a few seconds."""
         unsent = self.query_one(Queue).take_all()
+        if typed := self.query_one(Prompt).message:
+            await asyncio.to_thread(self._services.keep_unsent, typed)
         self._engine.stop()
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_AT_EXIT_S):
