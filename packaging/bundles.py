@@ -46,7 +46,8 @@ def make_deb(folder: Path, version: str, glibc: str, dist: Path) -> Path:
         for path in (root, *root.rglob("*")):  # whatever the umask here
             if not path.is_symlink():
                 path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
-        _run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(root), str(deb))
+        # Half of it is a model, which nothing makes smaller: more effort would gain little.
+        _run("dpkg-deb", "--root-owner-group", "-Zxz", "-z1", "--build", str(root), str(deb))
     return deb
 
 
@@ -79,7 +80,7 @@ def make_self_extracting(folder: Path, version: str, dist: Path) -> Path:
         shutil.copytree(folder, content / "specchat", symlinks=True)
         shutil.copy(INSTALLER, content)
         _run(
-            *("makeself", "--quiet", "--nox11", "--sha256", "--tar-quietly", "--xz"),
+            *("makeself", "--quiet", "--nox11", "--sha256", "--complevel", "6"),
             *(str(content), str(file), f"specchat {version}", f"./{INSTALLER.name}"),
         )
     return file

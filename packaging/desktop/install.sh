@@ -3,6 +3,10 @@
 #     sh specchat-VERSION-linux-x86_64.run [-- PREFIX]      (PREFIX: ~/.local)
 set -eu
 prefix=${1:-$HOME/.local}
+case $prefix in
+    /*) ;;
+    *) echo "specchat: $prefix: name the folder from the root, with a / in front" >&2; exit 2 ;;
+esac
 mkdir -p "$prefix/lib" "$prefix/bin"
 rm -rf "$prefix/lib/specchat.new"
 cp -R specchat "$prefix/lib/specchat.new"
