@@ -101,6 +101,8 @@ def _in_one_line(error: Exception) -> str:
         return str(error)
     log_to_file()
     logger.critical("the program failed", exc_info=error)
+    if isinstance(error, OSError) and error.strerror:  # a full disk behind the output, say
+        return ": ".join(str(part) for part in (error.filename, error.strerror) if part)
     fault = " ".join(f"{type(error).__name__}: {error}".split())
     return f"internal error ({fault}); {locations.log_file()} has more"
 

@@ -1,6 +1,10 @@
 """The root of the command line, mostly as a child process."""
 
+import errno
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +14,7 @@ import pytest
 from specchat import cli, locations
 from specchat.cli import COMMANDS
 from specchat.version import __version__
-from support.command_line import specchat
+from support.command_line import environment, specchat
 
 
 def test_help_names_every_command(tmp_path: Path) -> None:
@@ -85,6 +89,20 @@ def test_a_fault_of_the_program_is_one_line_and_its_traceback_is_in_the_log(
     assert str(locations.log_file()) in error
     assert error.count("\n") == 1
     assert "Traceback" in locations.log_file().read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="nothing is always full there")
+def test_a_full_disk_behind_the_output_is_no_fault_of_the_program(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "specchat", "models", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(tmp_path),
+            check=False,
+        )
+    assert result.returncode == 1
+    assert result.stderr.decode() == f"specchat: {os.strerror(errno.ENOSPC)}\n"
 
 
 @pytest.mark.usefixtures("log_of_its_own")
