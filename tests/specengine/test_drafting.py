@@ -1,0 +1,80 @@
+"""Which drafters an answer gets, by what is loaded and how the vocabularies compare."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from specengine.compatibility import Comparison, Way
+from specengine.context import Context
+from specengine.drafters.bridge import SameIds, TokenIntersection
+from specengine.drafters.model import ModelDrafter
+from specengine.drafters.text import TextDrafter
+from specengine.drafting import Drafting, DraftMethod
+from specengine.rules import make_rule
+from specengine.sampling import SamplingParams, Transforms
+from support.fakes import FakeKVCache, markov
+from support.piece_vocab import PieceVocab
+
+TARGET = PieceVocab([b"a", b"b", b"c", b"ab"])
+DRAFT = PieceVocab([b"a", b"b", b"c"])
+GREEDY = SamplingParams(temperature=0)
+
+
+def draft_model() -> Any:
+    context = Context(FakeKVCache(markov(DRAFT.size, 1), DRAFT.size))
+    return SimpleNamespace(name="small", vocab=DRAFT, context=context, abort=None)
+
+
+def compared(way: Way, n_shared: int) -> Comparison:
+    return Comparison("different", TARGET.size, DRAFT.size, n_shared, way, overlap=0.5)
+
+
+def drafters(drafting: Drafting, method: DraftMethod) -> list[Any]:
+    return cast(list[Any], drafting.drafters(method, Transforms(GREEDY), make_rule(None, GREEDY)))
+
+
+@pytest.mark.parametrize(
+    ("method", "names"),
+    [
+        ("none", []),
+        ("lookup", ["lookup"]),
+        ("model", ["small"]),
+        ("cascade", ["lookup", "small"]),
+    ],
+)
+def test_the_cheapest_comes_first(method: DraftMethod, names: list[str]) -> None:
+    with_model = Drafting(TARGET, draft_model())
+    assert [d.name for d in drafters(with_model, method)] == names
+    without = [name for name in names if name != "small"]
+    assert [d.name for d in drafters(Drafting(TARGET), method)] == without
+
+
+@pytest.mark.parametrize(
+    ("way", "kind", "bridge"),
+    [
+        ("ids", ModelDrafter, SameIds),
+        ("tokens", ModelDrafter, TokenIntersection),
+        ("text", TextDrafter, None),
+    ],
+)
+def test_the_way_decides_how_a_draft_model_drafts(way: Way, kind: Any, bridge: Any) -> None:
+    (drafter,) = drafters(Drafting(TARGET, draft_model(), compared(way, 2)), "model")
+    assert isinstance(drafter, kind)
+    assert bridge is None or isinstance(drafter._bridge, bridge)
+
+
+def test_ids_that_only_one_vocabulary_has_are_never_drafted() -> None:
+    (drafter,) = drafters(Drafting(TARGET, draft_model(), compared("ids", 2)), "model")
+    prefix = np.array([0, 1], dtype=np.int32)
+    assert drafter.offer(prefix) is not None
+    assert set(drafter.propose(prefix, 16).tokens) <= {0, 1}
+
+
+def test_texts_of_another_vocabulary_are_not_remembered() -> None:
+    drafting = Drafting(TARGET)
+    drafting.remember([[0, 1, 2], [], [3, 9, 1]])
+    (lookup,) = drafters(drafting, "lookup")
+    assert lookup.offer(np.array([0, 1], dtype=np.int32)).kind == "earlier-phrase"
+    assert lookup.offer(np.array([3], dtype=np.int32)) is None
