@@ -128,8 +128,7 @@ class Context:
         start = len(self._held)
         first_row = len(wanted) - last
         result: Logits | None = None
-        widest = self._cache.n_batch - self._cache.n_batch % self.width_step
-        chunks = _chunks(start, first_row, len(wanted), widest)
+        chunks = _chunks(start, first_row, len(wanted), self._cache.n_batch, self.width_step)
         for chunk_start, chunk_end in chunks:
             result = self._evaluate(wanted, chunk_start, chunk_end, first_row)
             if on_progress is not None and len(chunks) > 1:
@@ -195,12 +194,19 @@ class Context:
             self.forget()
 
 
-def _chunks(start: int, first_row: int, end: int, widest: int) -> list[tuple[int, int]]:
-    """Split [start, end) into passes of at most `widest`; all asked rows lie in the last one."""
+def _chunks(
+    start: int, first_row: int, end: int, n_batch: int, width_step: int
+) -> list[tuple[int, int]]:
+    """Split [start, end) into passes of at most `n_batch`; all asked rows lie in the last one.
+
+    The others need no padding: their widths are multiples of `width_step`.
+    """
+    widest = n_batch - n_batch % width_step
     chunks = []
     while end - start > widest:
-        step = min(start + widest, first_row)
-        chunks.append((start, step))
-        start = step
+        width = min(widest, first_row - start)
+        assert width >= width_step, "a batch has no room for the rows and a step"
+        chunks.append((start, start + width - width % width_step))
+        start = chunks[-1][1]
     chunks.append((start, end))
     return chunks

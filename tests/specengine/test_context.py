@@ -134,7 +134,7 @@ def test_a_broken_pass_leaves_the_cache_as_it_says() -> None:
 def test_any_history_of_sequences_and_failures_equals_a_fresh_run(
     history: list[tuple[list[int], bool]], width_step: int, stops_every: int
 ) -> None:
-    cache = FakeKVCache(MODEL, V, n_batch=8, stops_every=stops_every)
+    cache = FakeKVCache(MODEL, V, n_batch=10, stops_every=stops_every)
     context = Context(cache, width_step=width_step)
     for tokens, breaks in history:
         if breaks:
