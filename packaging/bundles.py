@@ -23,7 +23,7 @@ SYSTEM = {"PATH": os.defpath + ":/usr/sbin:/sbin"}
 
 def make_deb(folder: Path, version: str, glibc: str, dist: Path) -> Path:
     """A .deb with `folder` as /usr/lib/specchat. It needs dpkg-deb."""
-    architecture = _output("dpkg", "--print-architecture")
+    architecture = _architecture()
     deb = dist / f"specchat_{version}_{architecture}.deb"
     with TemporaryDirectory() as temporary:
         root = Path(temporary, "root")
@@ -59,9 +59,10 @@ def installed_deb(deb: Path) -> Iterator[Path]:
         database = root / "var/lib/dpkg"
         for name in ("updates", "info"):
             (database / name).mkdir(parents=True)
-        (database / "status").touch()
-        # The other system has no libc6 in its books.
-        dpkg = ("dpkg", f"--root={root}", "--force-not-root", "--force-depends")
+        # The package depends on libc6 alone, so that is all the other system has in its books.
+        (database / "status").write_text(_output("dpkg-query", "--status", "libc6") + "\n")
+        (database / f"info/libc6:{_architecture()}.list").touch()
+        dpkg = ("dpkg", f"--root={root}", "--force-not-root")
         _run(*dpkg, "--install", str(deb))
         yield root / "usr/bin/specchat"
         _run(*dpkg, "--purge", "specchat")
@@ -80,8 +81,8 @@ def make_self_extracting(folder: Path, version: str, dist: Path) -> Path:
         shutil.copytree(folder, content / "specchat", symlinks=True)
         shutil.copy(INSTALLER, content)
         _run(
-            *("makeself", "--quiet", "--nox11", "--sha256", "--complevel", "6"),
-            *(str(content), str(file), f"specchat {version}", f"./{INSTALLER.name}"),
+            *("makeself", "--quiet", "--nox11", "--nomd5", "--sha256", "--complevel", "6"),
+            *(str(content), str(file), f"specchat {version}", "sh", f"./{INSTALLER.name}"),
         )
     return file
 
@@ -92,9 +93,17 @@ def self_extracted(file: Path) -> Iterator[Path]:
     with TemporaryDirectory(prefix="specchat run ") as temporary:
         home = {"HOME": temporary, **SYSTEM}
         subprocess.run(
-            ["/bin/sh", str(file)], env=home, stdout=subprocess.DEVNULL, cwd=temporary, check=True
+            ["/bin/sh", str(file), "--quiet"],
+            env=home,
+            stdout=subprocess.DEVNULL,
+            cwd=temporary,
+            check=True,
         )
         yield Path(temporary, ".local/bin/specchat")
+
+
+def _architecture() -> str:
+    return _output("dpkg", "--print-architecture")
 
 
 def _run(*command: str) -> None:
