@@ -49,15 +49,16 @@ def test_the_tests_lock_contains_the_programs() -> None:
 
 def test_the_desktop_build_has_the_programs_versions_and_what_packs_them() -> None:
     runtime, desktop = (
-        dict(re.findall(r"^([a-z0-9-]+)==(\S+ .*)\\$", path.read_text("utf-8"), re.MULTILINE))
+        set(re.findall(r"^([a-z0-9-]+)==(\S+)", path.read_text("utf-8"), re.MULTILINE))
         for path in (ROOT / "requirements.lock", ROOT / "requirements-desktop.lock")
     )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     direct = {re.split(r"[<>=\[]", each)[0] for each in project["dependencies"]}
-    assert direct - {"llama-cpp-python"} <= desktop.keys()
-    shared = runtime.keys() & desktop.keys()
-    assert {name: desktop[name] for name in shared} == {name: runtime[name] for name in shared}
-    assert "pyinstaller" in desktop
+    names = {name for name, _ in desktop}
+    assert direct - {"llama-cpp-python"} <= names
+    known = {name for name, _ in runtime}
+    assert {pin for pin in desktop if pin[0] in known} <= runtime
+    assert "pyinstaller" in names
     assert "://" not in (ROOT / "requirements-desktop.lock").read_text("utf-8")
 
 
