@@ -216,6 +216,13 @@ async def test_keys_take_effect_in_the_order_of_typing(start_chat: StartChat) ->
         assert chat.prompt.text == "d"
 
 
+async def test_lines_of_a_paste_stay_lines_as_terminals_send_them(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        chat.app.post_message(Paste("one\rtwo\r\nthree\n"))
+        await chat.settle()
+        assert chat.prompt.text == "one\ntwo\nthree\n"
+
+
 async def test_a_long_paste_is_a_mark_in_the_prompt_and_sent_whole(start_chat: StartChat) -> None:
     pasted = "line \\1 of a book\n" * 300_000
     async with start_chat(Script(["ok"])) as chat:

@@ -85,7 +85,9 @@ class Prompt(TextArea):
         self.move_cursor(self.document.end)
 
     def on_paste(self, event: events.Paste) -> None:
-        event.text = self._fold(printable(event.text))
+        # Terminals send line ends as carriage returns, as if Enter had been pressed.
+        lines = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        event.text = self._fold(printable(lines))
 
     def _fold(self, text: str) -> str:
         """`text`, or a mark that stands for it where editing it would be slow."""
