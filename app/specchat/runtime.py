@@ -24,7 +24,7 @@ from specchat.remote.pair import RemoteOptions, RemotePair
 from specchat.remote.preparation import PreparedChat, prepare_remote
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
-from specengine.conversation import fit_turns
+from specengine.conversation import alternating, fit_turns
 from specengine.drafting import DraftMethod
 from specengine.errors import SpecEngineError
 from specengine.events import Chunk, Finished, Progress
@@ -293,7 +293,7 @@ def _answer_of(
             "log-probabilities"
         )
     for event in server.answer(
-        turns, options.sampling, max_tokens=options.max_tokens, stop=options.stop
+        alternating(turns), options.sampling, max_tokens=options.max_tokens, stop=options.stop
     ):
         if isinstance(event, Finished) and options.drafting:
             notice = f"{server.model} answered alone: its server cannot verify drafts"
@@ -311,7 +311,7 @@ def _encode(
     room = min(options.max_tokens or _ANSWER_ROOM, pair.n_ctx // 4)
 
     def encode(kept: Sequence[Turn]) -> list[int]:
-        return encode_chat(pair.chat_template, kept, pair.vocab)
+        return encode_chat(pair.chat_template, alternating(kept), pair.vocab)
 
     kept, dropped = fit_turns(turns, lambda some: len(encode(some)), pair.n_ctx - room)
     notice = f"the chat is longer than the context of {pair.n_ctx} tokens: left out {dropped} turns"

@@ -1,4 +1,4 @@
-"""Makes a conversation fit the context: what is oldest leaves first."""
+"""Makes a conversation fit the context, where what is oldest leaves first, and the template."""
 
 from __future__ import annotations
 
@@ -38,6 +38,19 @@ def fit_turns(
         )
     kept = without(fewest)
     return kept, len(turns) - len(kept)
+
+
+def alternating(turns: Sequence[Turn]) -> list[Turn]:
+    """`turns` as templates want them: neighbours of one role, as questions that were never
+    answered, become one.
+    """
+    result: list[Turn] = []
+    for turn in turns:
+        if result and result[-1].role == turn.role:
+            result[-1] = Turn(turn.role, f"{result[-1].text}\n\n{turn.text}")
+        else:
+            result.append(turn)
+    return result
 
 
 def _exchanges(turns: Sequence[Turn]) -> list[list[int]]:

@@ -113,6 +113,17 @@ async def test_case_14_old_turns_leave_a_full_context_and_that_is_said(runtime: 
     assert "longer than the context" in finished.notices[0]
 
 
+async def test_a_question_that_was_too_long_does_not_spoil_the_next(runtime: Runtime) -> None:
+    too_long = Turn("user", "word " * 5000)
+    refused = (await collect(runtime, [too_long], GREEDY))[-1]
+    assert isinstance(refused, Finished)
+    assert refused.reason == "error"
+    finished = (await collect(runtime, [too_long, *QUESTION[1:]], GREEDY))[-1]
+    assert isinstance(finished, Finished)
+    assert finished.text
+    assert "left out 1 turns" in finished.notices[0]
+
+
 async def test_earlier_answers_are_drafted_from_and_change_nothing(runtime: Runtime) -> None:
     plain = (await collect(runtime, QUESTION, GREEDY))[-1]
     assert isinstance(plain, Finished)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specengine.chat_template import Turn
-from specengine.conversation import fit_turns
+from specengine.conversation import alternating, fit_turns
 from specengine.errors import ContextFullError
 
 SYSTEM = Turn("system", "s" * 5)
@@ -71,3 +71,9 @@ def test_no_more_leaves_than_must(lengths: list[tuple[int, int]], budget: int) -
     assert turns == [SYSTEM, *chat[1 + count :]]
     assert size(turns) <= budget
     assert count == 0 or size([*chat[count - 1 : count + 1], *turns]) > budget
+
+
+def test_questions_that_were_never_answered_become_one() -> None:
+    turns = [SYSTEM, Turn("user", "first"), Turn("user", "second"), Turn("assistant", "ok", (7,))]
+    one = Turn("user", "first\n\nsecond")
+    assert alternating(turns) == [SYSTEM, one, turns[-1]]

@@ -70,19 +70,13 @@ class Conversation:
         return removed
 
     def turns(self, model: str, system: str | None) -> list[Turn]:
-        """What `model` is given: its system message, unless it is None, and this branch.
-
-        Templates want roles to alternate, so questions that were never answered become one.
-        """
+        """What `model` is given: its system message, unless it is None, and this branch."""
         turns = [] if system is None else [Turn("system", system)]
         for entry in self.entries:
             if not entry.text:
                 continue
-            if turns and turns[-1].role == entry.role:
-                turns[-1] = Turn(entry.role, f"{turns[-1].text}\n\n{entry.text}")
-            else:
-                own = entry.role == "assistant" and entry.model == model and entry.tokens
-                turns.append(Turn(entry.role, entry.text, tuple(entry.tokens) if own else None))
+            own = entry.role == "assistant" and entry.model == model and entry.tokens
+            turns.append(Turn(entry.role, entry.text, tuple(entry.tokens) if own else None))
         return turns
 
     def _add(self, entry: Entry) -> Entry:

@@ -2,12 +2,12 @@ from specchat.tui.conversation import Conversation
 from specengine.chat_template import Turn
 
 
-def test_questions_that_were_never_answered_are_sent_as_one() -> None:
+def test_an_answer_without_a_word_is_not_sent() -> None:
     conversation = Conversation()
     conversation.ask("first")
     conversation.answer("m")  # stopped before its first word
     conversation.ask("second")
-    assert conversation.turns("m", None) == [Turn("user", "first\n\nsecond")]
+    assert conversation.turns("m", None) == [Turn("user", "first"), Turn("user", "second")]
 
 
 def test_only_the_model_itself_gets_its_token_ids_back() -> None:
