@@ -26,7 +26,7 @@ from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
 from specengine.conversation import alternating, fit_turns
 from specengine.drafting import DraftMethod
-from specengine.errors import SpecEngineError
+from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, Progress
 from specengine.pair import MAX_DRAFT, LoadOptions, Pair
 from specengine.sampling import SamplingParams
@@ -40,6 +40,11 @@ T = TypeVar("T")
 
 # Kept free for the answer when old turns leave a full context, in tokens.
 _ANSWER_ROOM = 512
+
+_NOT_REPRODUCIBLE = (
+    "this build of llama.cpp rounds by the width of a pass whatever is done about it: "
+    "--reproducible texts may differ at near-ties"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +237,8 @@ class Runtime:
         try:
             for event in self._answer(turns, options, emit):
                 emit(event)
+        except CancelledError:
+            emit(Finished("cancelled", "", (), Statistics()))
         except (SpecEngineError, SpecchatError) as error:
             emit(Finished("error", "", (), Statistics(), str(error)))
         except Exception as error:
@@ -254,6 +261,10 @@ class Runtime:
             emit(Progress("load", 0, 0, "measuring this machine"))
             if pair.calibrate():
                 self._costs.save(self._files, pair.costs)
+        if options.reproducible and isinstance(pair, Pair):
+            emit(Progress("load", 0, 0, "measuring this machine"))
+            if pair.width_step is None:
+                notices = (*notices, _NOT_REPRODUCIBLE)
         if options.drafting and self._earlier is not None and self.profile is not None:
             pair.remember(self._earlier(self.profile.target))
         for event in pair.answer(

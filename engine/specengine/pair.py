@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,12 +27,9 @@ from specengine.llama.vocab import LlamaVocab
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.target import LocalTarget
+from specengine.widths import STEPS, stable_step
 
 MAX_DRAFT = 16
-
-# With flash attention off, every pass of two rows or more gives the same bits for a row, whatever
-# its width; a one-row pass runs other kernels. See docs/exactness.md.
-_REPRODUCIBLE_STEP = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +172,12 @@ class Pair:
 
         `drafter` takes the place of the pair's own `method` for this answer. With a fixed
         `draft_length` nothing is chosen: a cascade's draft model, if there is one, drafts alone.
-        `reproducible` makes the text independent of the drafter and the draft length, bit for bit.
+        `reproducible` makes the text independent of the drafter and the draft length, bit for bit,
+        where the build allows it: see `width_step`.
         `logprobs`, `on_prompt` and `on_round` are those of `LocalTarget`. `grammar` is GBNF that
         the answer must follow; raises GrammarError for one that cannot be used.
         """
-        self._set_width_step(_REPRODUCIBLE_STEP if reproducible else 1)
+        self._pad_passes(reproducible)
         acceptance = make_rule(rule, sampling)
 
         def transforms() -> Transforms:
@@ -249,7 +248,16 @@ class Pair:
     def _loaded(self) -> list[LoadedModel]:
         return [loaded for loaded in (self._target, self._draft) if loaded is not None]
 
-    def _set_width_step(self, step: int) -> None:
+    @functools.cached_property
+    def width_step(self) -> int | None:
+        """With passes padded to a multiple of it a text does not depend on how it was drafted, bit
+        for bit; None where this build and model have no such step. Measured at first use, for a
+        second or a few: empties the target's cache, raises CancelledError.
+        """
+        return stable_step(self._target.context)
+
+    def _pad_passes(self, reproducible: bool) -> None:
+        step = (self.width_step or STEPS[-1]) if reproducible else 1
         for loaded in self._loaded:
             if loaded.context.width_step != step:
                 # What narrower passes left in the cache may differ in its last bits.

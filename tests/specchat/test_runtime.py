@@ -11,6 +11,7 @@ from specchat import locations
 from specchat.models.registry import load_registry
 from specchat.runtime import AnswerOptions, Event, Runtime
 from specengine.chat_template import Turn
+from specengine.errors import CancelledError
 from specengine.events import Chunk, Finished, Progress
 from specengine.sampling import SamplingParams
 
@@ -139,3 +140,27 @@ async def test_earlier_answers_are_drafted_from_and_change_nothing(runtime: Runt
     assert asked == ["smollm2-135m"]
     assert again.tokens == plain.tokens
     assert again.stats.target_passes < plain.stats.target_passes
+
+
+async def test_a_build_that_cannot_reproduce_says_so(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specengine.pair.stable_step", lambda context: None)
+    options = AnswerOptions(GREEDY.sampling, max_tokens=2, reproducible=True)
+    finished = (await collect(runtime, QUESTION, options))[-1]
+    assert isinstance(finished, Finished)
+    assert "may differ at near-ties" in finished.notices[0]
+    assert len(finished.tokens) == 2
+
+
+async def test_cancelling_while_something_is_measured_is_a_cancelled_answer(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(context: object) -> None:
+        raise CancelledError("cancelled")
+
+    monkeypatch.setattr("specengine.pair.stable_step", measure)
+    options = AnswerOptions(GREEDY.sampling, max_tokens=2, reproducible=True)
+    finished = (await collect(runtime, QUESTION, options))[-1]
+    assert isinstance(finished, Finished)
+    assert (finished.reason, finished.error) == ("cancelled", None)
