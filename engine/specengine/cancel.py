@@ -7,6 +7,7 @@ import ctypes.util
 import functools
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -56,21 +57,54 @@ class AbortFlag:
 
 @contextmanager
 def time_limit(flag: AbortFlag | None, seconds: float) -> Iterator[None]:
-    """Set `flag`, if there is one, where what runs inside takes longer than `seconds`; clear it
-    afterwards.
+    """Set `flag`, if there is one, where what runs inside takes longer than `seconds`, to within
+    half a second; clear it afterwards.
     """
     if flag is None:
         yield
         return
-    timer = threading.Timer(seconds, flag.set)
-    timer.daemon = True
-    timer.start()
+    watchdog = _watchdog()
+    watchdog.watch(flag, time.monotonic() + seconds)
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
-        flag.clear()
+        watchdog.release(flag)
+
+
+class _Watchdog:
+    """One thread that looks at all limits now and then: a timer for each round would cost as much
+    as the rest of the loop.
+    """
+
+    _PERIOD_S = 0.5
+
+    def __init__(self) -> None:
+        self._deadlines: dict[AbortFlag, float] = {}
+        self._lock = threading.Lock()
+        threading.Thread(target=self._run, name="specengine-watchdog", daemon=True).start()
+
+    def watch(self, flag: AbortFlag, deadline: float) -> None:
+        with self._lock:
+            self._deadlines[flag] = deadline
+
+    def release(self, flag: AbortFlag) -> None:
+        with self._lock:
+            del self._deadlines[flag]
+            flag.clear()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(self._PERIOD_S)
+            now = time.monotonic()
+            with self._lock:
+                for flag, deadline in self._deadlines.items():
+                    if now > deadline:
+                        flag.set()
+
+
+@functools.cache
+def _watchdog() -> _Watchdog:
+    return _Watchdog()
 
 
 @functools.cache

@@ -12,10 +12,10 @@ from specengine.survival import Survival
 # that is not kept is paid by the person.
 _MARGIN = 1.03
 
-_START_ROUNDS = 16  # over so many rounds a drafter's start is paid off
+_START_ROUNDS = 32  # over so many rounds a drafter's start is paid off
 _TRIAL_LENGTH = 4
 _TRIAL_SHARE = 0.01  # of the time of the target alone, for trials
-_FIRST_TRIAL = 4.0  # passes of the target alone that the first trial may cost
+_FIRST_TRIAL = 8.0  # passes of the target alone that the first trial of a draft model may cost
 _HOPE = 0.95  # acceptance of a drafter that turns out to be good
 _WORTH_TRYING = 1.1  # speed-up that such a drafter has to bring
 
@@ -92,7 +92,8 @@ class AdaptiveDraftLength:
         self._pass_seconds = pass_seconds
         self._longest = longest
         self._survival = Survival()
-        self._trial_budget: float | None = None
+        self._tried: set[str] = set()
+        self._trial_budget = 0.0
 
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
         room = min(room, self._longest)
@@ -108,13 +109,12 @@ class AdaptiveDraftLength:
         return best if best.length else self._trial(offers, room)
 
     def observe(self, offer: Offer, drafted: int, accepted: int) -> None:
+        self._tried.add(offer.kind)
         self._survival.observe(offer.kind, drafted, accepted)
 
     def _trial(self, offers: Sequence[Offer | None], room: int) -> Choice:
         """The target alone, or now and then a draft that may teach otherwise."""
         alone = self._pass_seconds(1)
-        if self._trial_budget is None:
-            self._trial_budget = _FIRST_TRIAL * alone
         self._trial_budget += _TRIAL_SHARE * alone
         for i, offer in enumerate(offers):
             if offer is None:
@@ -122,7 +122,9 @@ class AdaptiveDraftLength:
             longest = min(room, offer.available, _TRIAL_LENGTH)
             k, rate = self._best_length(offer, [_HOPE ** (n + 1) for n in range(longest)])
             extra = offer.start_s + self._seconds(offer, k) - alone
-            if rate > _WORTH_TRYING / alone and extra < self._trial_budget:
+            first = offer.token_s > 0 and offer.kind not in self._tried
+            allowed = _FIRST_TRIAL * alone if first else self._trial_budget
+            if rate > _WORTH_TRYING / alone and extra < allowed:
                 self._trial_budget = 0.0
                 return Choice(i, k)
         return ALONE

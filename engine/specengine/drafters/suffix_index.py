@@ -82,6 +82,8 @@ class SuffixIndex:
 
         Among many occurrences of a frequent n-gram only the newest are looked at.
         """
+        if not len(self):
+            return None
         hashes = _hashes(end[-_WINDOW:])[:, 0].tolist()
         for i in reversed(range(len(_LENGTHS))):
             positions = self._chains[i].newest(hashes[i], _CANDIDATES)
