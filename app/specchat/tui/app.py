@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import signal
+import sys
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -55,6 +58,15 @@ class SpecchatApp(App[None]):
         self.theme = self._services.theme if known else DARK.name
         if not known:
             self.notify(f"There is no theme {self._services.theme!r}.", severity="warning")
+        self._leave_when_told_to()
+
+    def _leave_when_told_to(self) -> None:
+        """A closed terminal, or the system that shuts down, ends the chat as Ctrl+Q does."""
+        if sys.platform == "win32":
+            return
+        loop = asyncio.get_running_loop()
+        for signal_number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(signal_number, self._start_to_quit)
 
     def notify(
         self,
@@ -79,6 +91,9 @@ class SpecchatApp(App[None]):
 
     async def action_quit(self) -> None:
         """Stops what runs, saves what came, and leaves."""
+        self._start_to_quit()
+
+    def _start_to_quit(self) -> None:
         self.run_worker(self._quit(), group="quit", exclusive=True)
 
     def _fatal_error(self) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -96,6 +99,16 @@ async def test_leaving_while_an_answer_streams_saves_it(start_chat: StartChat) -
         await chat.until(lambda: not chat.app.is_running)
         assert chat.stored[1] == ("assistant", "so far", "stopped")
         assert chat.app.return_code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals there")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+async def test_a_signal_to_end_saves_what_streams(start_chat: StartChat, name: str) -> None:
+    async with start_chat(Script(["so far", " and on"], held=True)) as chat:
+        await chat.say("question")
+        os.kill(os.getpid(), getattr(signal, name))
+        await chat.until(lambda: not chat.app.is_running)
+        assert chat.stored[1] == ("assistant", "so far", "stopped")
 
 
 async def test_leaving_saves_what_waited_for_its_turn(start_chat: StartChat) -> None:
