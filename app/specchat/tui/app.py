@@ -61,12 +61,12 @@ class SpecchatApp(App[None]):
         self._leave_when_told_to()
 
     def _leave_when_told_to(self) -> None:
-        """A closed terminal, or the system that shuts down, ends the chat as Ctrl+Q does."""
-        if sys.platform == "win32":
-            return
-        loop = asyncio.get_running_loop()
-        for signal_number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(signal_number, self._start_to_quit)
+        """`kill` ends the chat as Ctrl+Q does. SIGHUP need not: there is no terminal to restore,
+        and writing to it would block.
+        """
+        if sys.platform != "win32":
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGTERM, self._start_to_quit)
 
     def notify(
         self,
