@@ -13,6 +13,7 @@ from specengine.compatibility import Comparison
 from specengine.context import Context
 from specengine.controller import AdaptiveDraftLength, FixedDraftLength
 from specengine.costs import PassCosts
+from specengine.drafters import Drafter
 from specengine.drafting import Drafting, DraftMethod
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
@@ -24,7 +25,7 @@ from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
-from specengine.rules import make_rule
+from specengine.rules import AcceptanceRule, make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.target import LocalTarget
 from specengine.widths import STEPS, stable_step
@@ -138,6 +139,11 @@ class Pair:
         return self._target.vocab
 
     @property
+    def context(self) -> Context:
+        """The target's: logits after any token sequence, as `verify_candidates` asks for them."""
+        return self._target.context
+
+    @property
     def n_ctx(self) -> int:
         return self._target.context.n_ctx
 
@@ -210,6 +216,10 @@ class Pair:
             stop=stop,
             abort=self.abort,
         )
+
+    def draft_model(self, sampling: SamplingParams, rule: AcceptanceRule) -> Drafter | None:
+        """The draft model as it drafts for an answer; None where none is loaded."""
+        return next(iter(self._drafting.drafters("model", Transforms(sampling), rule)), None)
 
     def remember(self, texts: Iterable[Sequence[int]]) -> None:
         """As `Drafting.remember`."""
