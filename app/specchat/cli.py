@@ -16,7 +16,7 @@ from specchat.version import __version__
 
 logger = logging.getLogger(__name__)
 
-COMMANDS = ("ask", "models", "serve", "connect", "bench", "doctor", "sessions", "locate")
+COMMANDS = ("ask", "models", "serve", "connect", "bench", "verify", "doctor", "sessions", "locate")
 
 
 class _Commands(click.Group):
@@ -51,7 +51,7 @@ def specchat(context: click.Context, /, **flags: Any) -> None:
     elif sys.stdin is not None and sys.stdin.isatty():
         from specchat.commands.chat import run_chat
 
-        run_chat(flags)
+        context.exit(run_chat(flags))
     else:
         from specchat.commands.ask import command as ask
 

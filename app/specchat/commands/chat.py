@@ -29,8 +29,11 @@ from specchat.tui.services import Services
 from specchat.unsent import keep_unsent, take_unsent
 
 
-def run_chat(flags: Mapping[str, Any]) -> None:
-    """Open the chat with what `flags` name, or with what was chosen in settings or earlier."""
+def run_chat(flags: Mapping[str, Any]) -> int:
+    """Open the chat with what `flags` name, or with what was chosen in settings or earlier.
+
+    Returns the exit code.
+    """
     log_to_file()
     settings = settings_of(flags)
     registry = load_registry(locations.registry_file())
@@ -57,7 +60,9 @@ def run_chat(flags: Mapping[str, Any]) -> None:
         keep_unsent=keep_unsent,
         theme=settings.theme,
     )
-    SpecchatApp(services).run()
+    app = SpecchatApp(services)
+    app.run()
+    return app.return_code or 0
 
 
 def _options(settings: Settings, flags: Mapping[str, Any], profile: Profile) -> AnswerOptions:

@@ -107,6 +107,7 @@ class SpecchatApp(App[None]):
 
     async def _quit(self) -> None:
         chat = self.screen_stack[0]
-        if isinstance(chat, ChatScreen):
-            await chat.shut_down()
-        self.exit()
+        if isinstance(chat, ChatScreen) and not await chat.shut_down():
+            self.exit(return_code=1, message="specchat: the end of this chat could not be saved")
+        else:
+            self.exit()

@@ -107,6 +107,18 @@ async def test_without_a_store_the_chat_works_and_says_so(start_chat: StartChat)
         assert chat.messages == []
 
 
+async def test_leaving_with_a_full_disk_says_what_is_lost(
+    start_chat: StartChat, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = FullDisk(tmp_path / "chats.db")
+    async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
+        await chat.say("Hi")
+        await chat.pilot.press("ctrl+q")
+        await chat.until(lambda: not chat.app.is_running)
+        assert chat.app.return_code == 1
+    assert "the end of this chat could not be saved" in capsys.readouterr().err
+
+
 async def test_a_full_disk_is_told_once_and_everything_is_saved_when_it_has_room_again(
     start_chat: StartChat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

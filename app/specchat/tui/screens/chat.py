@@ -322,8 +322,11 @@ class ChatScreen(Screen[None]):
 
     # Leaving
 
-    async def shut_down(self) -> None:
-        """Ends the answer, saves all there is, frees the models; within a few seconds."""
+    async def shut_down(self) -> bool:
+        """Ends the answer, saves all there is, frees the models; within a few seconds.
+
+        Whether everything could be saved.
+        """
         unsent = self.query_one(Queue).take_all()
         if typed := self.query_one(Prompt).message:
             await asyncio.to_thread(self._services.keep_unsent, typed)
@@ -333,10 +336,11 @@ class ChatScreen(Screen[None]):
                 await self._answer_ended()
         for text in unsent:
             self._conversation.ask(text)
-        await self._save()
+        saved = await self._save()
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_AT_EXIT_S):
                 await self._engine.close()
+        return saved
 
     async def _answer_ended(self) -> None:
         for worker in [worker for worker in self.workers if worker.group == "answer"]:
