@@ -90,20 +90,23 @@ def _run() -> int:
 
 
 def _in_one_line(error: Exception) -> str:
-    """What went wrong; the traceback of what is a fault of the program goes to the log."""
+    """What went wrong, which may quote a file that anybody wrote; the traceback of what is a fault
+    of the program goes to the log.
+    """
     # Late: most runs need none of them.
     from specchat import locations
     from specchat.errors import SpecchatError
     from specchat.log import log_to_file
+    from specchat.tui.printable import one_line
     from specengine.errors import SpecEngineError
 
     if isinstance(error, SpecchatError | SpecEngineError):
-        return str(error)
+        return one_line(str(error))
     log_to_file()
     logger.critical("the program failed", exc_info=error)
     if isinstance(error, OSError) and error.strerror:  # a full disk behind the output, say
-        return ": ".join(str(part) for part in (error.filename, error.strerror) if part)
-    fault = " ".join(f"{type(error).__name__}: {error}".split())
+        return one_line(": ".join(str(part) for part in (error.filename, error.strerror) if part))
+    fault = one_line(f"{type(error).__name__}: {error}")
     return f"internal error ({fault}); {locations.log_file()} has more"
 
 

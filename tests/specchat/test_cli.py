@@ -91,6 +91,12 @@ def test_a_fault_of_the_program_is_one_line_and_its_traceback_is_in_the_log(
     assert "Traceback" in locations.log_file().read_text()
 
 
+def test_an_error_shows_the_control_characters_of_what_it_quotes(tmp_path: Path) -> None:
+    result = specchat(tmp_path, "sessions", "import", str(tmp_path / "\x1b[31m.json"))
+    assert result.returncode == 1
+    assert "␛[31m.json cannot be read" in result.stderr.decode()
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="nothing is always full there")
 def test_a_full_disk_behind_the_output_is_no_fault_of_the_program(tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:

@@ -31,6 +31,7 @@ from specchat.remote.address import is_url
 from specchat.remote.pair import RemoteOptions
 from specchat.runtime import AnswerOptions, Runtime
 from specchat.selection import select_profile, select_sampling
+from specchat.tui.printable import one_line, printable
 from specengine.chat_template import Turn
 from specengine.errors import CancelledError
 from specengine.events import Chunk, Finished, Progress
@@ -77,7 +78,7 @@ def command(
     elif finished.text and not finished.text.endswith("\n"):
         click.echo()
     for notice in finished.notices:
-        click.echo(f"specchat: {notice}", err=True)
+        click.echo(f"specchat: {one_line(notice)}", err=True)
     if finished.reason == "error":
         raise SpecchatError(finished.error or "the answer failed")
     return _INTERRUPTED if finished.reason == "cancelled" else 0
@@ -133,7 +134,7 @@ async def _ask(
                 elif isinstance(event, Chunk):
                     progress.clear()
                     if stream:
-                        click.echo(event.text, nl=False)
+                        _show(event.text)
                 else:
                     finished = event
     except (CancelledError, DownloadCancelledError) as error:
@@ -142,6 +143,12 @@ async def _ask(
         await runtime.close()
     assert finished is not None
     return finished
+
+
+def _show(text: str) -> None:
+    """Print a piece of the answer: a terminal obeys nothing in it, a file gets all of it."""
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    click.echo(printable(text) if terminal else text, nl=False, color=True)
 
 
 @contextmanager

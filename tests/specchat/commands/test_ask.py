@@ -227,6 +227,33 @@ def test_case_19_an_interrupted_answer_keeps_what_came_and_exits_130(home: Path)
     assert b"Traceback" not in err
 
 
+RED = ("ask", "hi", *GREEDY, "--grammar", r'root ::= "\x1b[31mred"')
+
+
+def test_a_file_gets_the_answer_with_its_control_characters(home: Path) -> None:
+    assert specchat(home, *RED).stdout == b"\x1b[31mred\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals there")
+def test_a_terminal_is_shown_control_characters_and_obeys_none(home: Path) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    with open(ours, "rb", buffering=0) as screen:  # noqa: PTH123
+        process = subprocess.run(
+            [sys.executable, "-m", "specchat", *RED],
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=subprocess.DEVNULL,
+            env=environment(home),
+            check=False,
+        )
+        shown = screen.read(100)
+    os.close(theirs)
+    assert process.returncode == 0
+    assert shown.decode() == "␛[31mred\r\n"
+
+
 def test_a_reader_that_goes_away_ends_the_answer_quietly(home: Path) -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "specchat", "ask", "Tell a very long story.", "--profile", "tiny"],
