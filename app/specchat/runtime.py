@@ -28,6 +28,7 @@ from specengine.conversation import alternating, fit_turns
 from specengine.drafting import DraftMethod
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, Progress
+from specengine.inspection import InspectedRound
 from specengine.pair import MAX_DRAFT, LoadOptions, Pair
 from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics
@@ -35,7 +36,7 @@ from specengine.thread import EngineThread
 
 logger = logging.getLogger(__name__)
 
-Event = Progress | Chunk | Finished
+Event = Progress | Chunk | Finished | InspectedRound
 T = TypeVar("T")
 
 # Kept free for the answer when old turns leave a full context, in tokens.
@@ -64,6 +65,8 @@ class AnswerOptions:
     logprobs: int | None = None
     grammar: str | None = None
     """GBNF that the answer must follow."""
+    inspect: bool = False
+    """Report every round, before the Chunk that it gave; only a target on this machine can."""
 
 
 class Runtime:
@@ -267,6 +270,8 @@ class Runtime:
                 notices = (*notices, _NOT_REPRODUCIBLE)
         if options.drafting and self._earlier is not None and self.profile is not None:
             pair.remember(self._earlier(self.profile.target))
+        # What happens on a server is not seen from here.
+        local = {"on_round": emit} if options.inspect and isinstance(pair, Pair) else {}
         for event in pair.answer(
             prompt,
             options.sampling,
@@ -281,6 +286,7 @@ class Runtime:
             logprobs=options.logprobs,
             grammar=options.grammar,
             on_prompt=lambda done, total: emit(Progress("prompt", done, total, "reading")),
+            **local,
         ):
             if isinstance(event, Finished):
                 stats = replace(event.stats, load_s=self._load_s)

@@ -13,6 +13,7 @@ from specchat.runtime import AnswerOptions, Event, Runtime
 from specengine.chat_template import Turn
 from specengine.errors import CancelledError
 from specengine.events import Chunk, Finished, Progress
+from specengine.inspection import InspectedRound
 from specengine.sampling import SamplingParams
 
 MODELS_DIR = locations.models_dir()
@@ -164,3 +165,19 @@ async def test_cancelling_while_something_is_measured_is_a_cancelled_answer(
     finished = (await collect(runtime, QUESTION, options))[-1]
     assert isinstance(finished, Finished)
     assert (finished.reason, finished.error) == ("cancelled", None)
+
+
+async def test_rounds_come_before_their_text_where_they_are_asked_for(runtime: Runtime) -> None:
+    options = AnswerOptions(GREEDY.sampling, max_tokens=8, draft_length=4, inspect=True)
+    events = await collect(runtime, QUESTION, options)
+    rounds = [event for event in events if isinstance(event, InspectedRound)]
+    chunks = [event for event in events if isinstance(event, Chunk) and event.tokens]
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert len(rounds) == 1 + finished.stats.rounds
+    for seen, chunk in zip(rounds, chunks, strict=False):
+        committed = [token.token for token in seen.draft[: seen.accepted]] + [seen.token.token]
+        assert committed[: len(chunk.tokens)] == list(chunk.tokens)
+    assert not any(
+        isinstance(event, InspectedRound) for event in await collect(runtime, QUESTION, GREEDY)
+    )

@@ -135,7 +135,7 @@ async def _ask(
                     progress.clear()
                     if stream:
                         _show(event.text)
-                else:
+                elif isinstance(event, Finished):
                     finished = event
     except (CancelledError, DownloadCancelledError) as error:
         raise KeyboardInterrupt from error  # while loading: there is no answer to keep

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from specchat.storage.records import Chat, Message, Role, Status
 from specengine.chat_template import Turn
+from specengine.inspection import InspectedRound
 
 
 @dataclass(eq=False, slots=True)
@@ -23,6 +24,8 @@ class Entry:
     model: str | None = None
     """Whose words an answer is, and whose token ids."""
     stats: dict[str, Any] | None = None
+    rounds: list[InspectedRound] = field(default_factory=list)
+    """How an answer of this session was made; never stored."""
 
     stored_id: int | None = None
     stored_length: int = 0

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on, work
@@ -25,6 +26,7 @@ from specchat.tui.printable import one_line
 from specchat.tui.saver import Saver
 from specchat.tui.screens.chats import ChatsDialog
 from specchat.tui.screens.first_run import DEMONSTRATION, FirstRunDialog
+from specchat.tui.screens.inspector import InspectorScreen, Reply
 from specchat.tui.screens.profiles import ProfilesDialog
 from specchat.tui.services import Services
 from specchat.tui.widgets.chat_title import ChatTitle
@@ -35,6 +37,7 @@ from specchat.tui.widgets.status_line import StatusLine, progress_content
 from specchat.tui.widgets.transcript import Destination, NoteKind, Transcript
 from specengine.errors import SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason, Progress
+from specengine.inspection import InspectedRound
 
 _FRAMES_PER_S = 15
 _PATIENCE_AT_EXIT_S = 2.0
@@ -65,6 +68,7 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+o", "open_chat", "Chats", id="open_chat"),
         Binding("ctrl+t", "choose_model", "Models", id="choose_model"),
         Binding("ctrl+r", "regenerate", "Answer again", id="regenerate"),
+        Binding("ctrl+l", "inspect", "Look inside", id="inspect"),
     ]
 
     def __init__(self, services: Services) -> None:
@@ -169,7 +173,8 @@ class ChatScreen(Screen[None]):
         status = self.query_one(StatusLine)
         self._show_activity(Content("reading"))
         drawing = self.set_interval(1 / _FRAMES_PER_S, view.show_new)
-        async for event in self._engine.answer(turns, self._services.options(profile)):
+        options = replace(self._services.options(profile), inspect=True)
+        async for event in self._engine.answer(turns, options):
             match event:
                 case Progress():
                     self._show_progress(event)
@@ -179,6 +184,8 @@ class ChatScreen(Screen[None]):
                     status.stats = event.stats
                     self._show_activity(Content("writing · Esc stops"))
                     self._changed()
+                case InspectedRound():
+                    entry.rounds.append(event)
                 case Finished():
                     drawing.stop()
                     status.stats = event.stats
@@ -368,6 +375,9 @@ class ChatScreen(Screen[None]):
         yield SystemCommand("Models", "Choose who answers (Ctrl+T)", self.action_choose_model)
         yield SystemCommand("Answer again", "Another last answer (Ctrl+R)", self.action_regenerate)
         yield SystemCommand(
+            "Look inside", "How each round of an answer went (Ctrl+L)", self.action_inspect
+        )
+        yield SystemCommand(
             "Copy the last answer", "To the clipboard (OSC 52)", self.action_copy_answer
         )
         yield SystemCommand(
@@ -377,6 +387,15 @@ class ChatScreen(Screen[None]):
     def action_choose_model(self) -> None:
         dialog = ProfilesDialog(self._services, self._engine.profile)
         self.app.push_screen(dialog, self._choose)
+
+    def action_inspect(self) -> None:
+        """Opens the rounds of the answers that were made in this session."""
+        entries = self._conversation.entries
+        replies = [Reply(entry.text, entry.rounds) for entry in entries if entry.rounds]
+        if replies:
+            self.app.push_screen(InspectorScreen(replies))
+        else:
+            self.notify("There is no answer yet that was made here, in this session.")
 
     def action_copy_answer(self) -> None:
         if answer := self._conversation.last("assistant"):
