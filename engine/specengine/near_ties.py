@@ -10,11 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from specengine.context import Context
+from specengine.context import Context, Logits
 from specengine.sequence import as_tokens
+
+Score = Callable[[Logits, int], NDArray[np.float64]]
+"""What is largest for the chosen token, shape (n_vocab,) in nats, of its logits and position."""
 
 NEAR_TIE = 0.75
 """Nats below the maximum up to which a choice counts as a near-tie."""
@@ -54,18 +59,23 @@ def teacher_force(
     prompt: Sequence[int],
     tokens: Sequence[int],
     on_token: Callable[[int], None] | None = None,
+    score: Score | None = None,
 ) -> NearTies:
     """Compare greedy `tokens` after `prompt` with one-token passes of `context`.
 
-    `on_token` is called with each number of tokens done. Leaves `context` without padding and
-    raises what `Context.logits` raises.
+    `score` is for texts that were chosen otherwise than by the largest logit, with shared noise for
+    instance. `on_token` is called with each number of tokens done. Leaves `context` without padding
+    and raises what `Context.logits` raises.
     """
     context.forget()
     context.width_step = 1
     sequence = np.concatenate((as_tokens(prompt), as_tokens(tokens)))
     others = []
     for i, token in enumerate(tokens):
-        row = context.logits(sequence[: len(prompt) + i])[0]
+        position = len(prompt) + i
+        row: NDArray[Any] = context.logits(sequence[:position])[0]
+        if score is not None:
+            row = score(row, position)
         best = int(row.argmax())
         gap = float(row[best]) - float(row[token])
         if gap > 0:

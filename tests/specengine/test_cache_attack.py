@@ -268,4 +268,4 @@ Attack.TestCase.settings = settings(
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
-test_case_13_any_history_of_a_chat = pytest.mark.timeout(900)(Attack.TestCase)
+test_case_13_case_15_any_history_of_a_chat = pytest.mark.timeout(900)(Attack.TestCase)

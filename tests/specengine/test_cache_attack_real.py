@@ -124,7 +124,7 @@ class Attack(RuleBasedStateMachine):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_case_13_any_history_of_a_real_chat(pairs: tuple[Pair, Pair]) -> None:
+def test_case_13_case_15_any_history_of_a_real_chat(pairs: tuple[Pair, Pair]) -> None:
     run_state_machine_as_test(
         lambda: Attack(*pairs),  # type: ignore[arg-type]
         settings=settings(

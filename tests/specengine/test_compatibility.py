@@ -29,7 +29,7 @@ def test_equal_vocabularies(model: Any) -> None:
 
 
 @pytest.mark.parametrize("longer", ["target", "draft"])
-def test_a_padded_tail_is_allowed_and_never_drafted(model: Any, longer: str) -> None:
+def test_case_11_a_padded_tail_is_allowed_and_never_drafted(model: Any, longer: str) -> None:
     padded = [*WORDS, "[PAD62]", "[PAD63]"]
     sizes = {"target": WORDS, "draft": WORDS, longer: padded}
     comparison = compare_vocabularies(*(model(name, tokens=sizes[name]) for name in sizes))
@@ -37,7 +37,7 @@ def test_a_padded_tail_is_allowed_and_never_drafted(model: Any, longer: str) -> 
     assert "ids from 62 on are never drafted" in comparison.notices[0]
 
 
-def test_the_same_size_with_one_other_token_differs_at_that_token(model: Any) -> None:
+def test_case_11_the_same_size_with_one_other_token_differs_at_that_token(model: Any) -> None:
     tokens = [*WORDS[:40], "other", *WORDS[41:]]
     target, draft = model("target"), model("draft", tokens=tokens)
     comparison = compare_vocabularies(target, draft)

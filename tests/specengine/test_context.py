@@ -89,7 +89,7 @@ def test_a_text_longer_than_the_context_is_refused_with_both_sizes() -> None:
 
 
 @pytest.mark.parametrize("bad", [-1, V])
-def test_ids_outside_the_vocabulary_never_reach_a_decode(bad: int) -> None:
+def test_case_11_ids_outside_the_vocabulary_never_reach_a_decode(bad: int) -> None:
     cache = FakeKVCache(MODEL, V)
     with pytest.raises(BackendError, match=f"token id {bad} "):
         Context(cache).logits([0, bad, 1])

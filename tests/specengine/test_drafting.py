@@ -65,7 +65,7 @@ def test_the_way_decides_how_a_draft_model_drafts(way: Way, kind: Any, bridge: A
     assert bridge is None or isinstance(drafter._bridge, bridge)
 
 
-def test_ids_that_only_one_vocabulary_has_are_never_drafted() -> None:
+def test_case_11_ids_that_only_one_vocabulary_has_are_never_drafted() -> None:
     (drafter,) = drafters(Drafting(TARGET, draft_model(), compared("ids", 2)), "model")
     prefix = np.array([0, 1], dtype=np.int32)
     assert drafter.offer(prefix) is not None

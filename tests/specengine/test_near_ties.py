@@ -59,3 +59,15 @@ def test_equal_logits_are_no_other_choice() -> None:
 
     found = teacher_force(Context(FakeKVCache(tie, V)), PROMPT, [5])
     assert found.others == ()
+
+
+def test_texts_that_were_chosen_by_another_score() -> None:
+    def score(row: np.ndarray, position: int) -> np.ndarray:
+        return -row.astype(np.float64) * (1 + position % 2)
+
+    text: list[int] = []
+    for _ in range(10):
+        text.append(int(MODEL([*PROMPT, *text]).argmin()))
+    assert teacher_force(context()[0], PROMPT, text, score=score).others == ()
+    text[4] = (text[4] + 1) % V
+    assert teacher_force(context()[0], PROMPT, text[:5], score=score).others[0].index == 4

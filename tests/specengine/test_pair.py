@@ -118,7 +118,7 @@ def test_case_14_an_answer_that_fills_the_context(tiny_model: Path) -> None:
         pair.close()
 
 
-def test_logprobs_equal_those_of_the_plain_run(pair: Pair) -> None:
+def test_case_10_logprobs_equal_those_of_the_plain_run(pair: Pair) -> None:
     prompt = chat(pair, QUESTION)
     plain = run(pair, prompt, drafting=False, logprobs=3)
     drafted = run(pair, prompt, draft_length=4, logprobs=3)
@@ -129,7 +129,7 @@ def test_logprobs_equal_those_of_the_plain_run(pair: Pair) -> None:
     assert any(abs(a.logprob) > 1e-4 for a in plain.logprobs)
 
 
-def test_a_seed_repeats_a_text(pair: Pair) -> None:
+def test_case_10_a_seed_repeats_a_text(pair: Pair) -> None:
     prompt = chat(pair, "Tell me a story.")
     sampling = SamplingParams(temperature=1.0, seed=7)
     texts = {run(pair, prompt, sampling=sampling, max_tokens=24).tokens for _ in range(2)}

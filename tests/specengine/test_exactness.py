@@ -1,0 +1,91 @@
+"""Exactness on real models, over whole texts. How many choices were near-ties is printed: -rA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from specengine.context import Logits
+from specengine.events import Finished
+from specengine.near_ties import NearTies, teacher_force
+from specengine.noise import Noise
+from specengine.pair import LoadOptions, Pair
+from specengine.sampling import SamplingParams
+
+GREEDY = SamplingParams(temperature=0)
+SEEDED = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0, seed=7)
+TEXTS = (
+    "The three primary colours are red, yellow and blue. The three",
+    "def reverse(items):\n    return items[::-1]\n\n\ndef reverse",
+    "Rain comes about when",
+)
+LAPTOP = pytest.param("laptop", marks=pytest.mark.model)
+
+
+@pytest.fixture(scope="module", params=["tiny", "tiny without AMX", LAPTOP])
+def pair(request: pytest.FixtureRequest, tiny_model: Path) -> Iterator[Pair]:
+    if request.param == "laptop":
+        target, draft = request.getfixturevalue("laptop_models")
+    else:
+        target = draft = tiny_model
+    options = LoadOptions(n_ctx=512, use_extra_bufts=request.param != "tiny without AMX")
+    pair = Pair(target, draft, method="model", options=options)
+    yield pair
+    pair.close()
+
+
+def answer(pair: Pair, text: str, sampling: SamplingParams, **options: object) -> Finished:
+    prompt = pair.vocab.tokenize(text)
+    *_, finished = pair.answer(prompt, sampling, max_tokens=24, logprobs=0, **options)  # type: ignore[arg-type]
+    assert isinstance(finished, Finished)
+    return finished
+
+
+def told(pair: Pair, found: list[NearTies]) -> str:
+    n, others = sum(f.n_tokens for f in found), sum(len(f.others) for f in found)
+    widest = max(f.widest_gap for f in found)
+    return f"{pair.files[0].name}: {others} of {n} tokens not the maximum, widest gap {widest:.3f}"
+
+
+def test_case_4_every_greedy_token_is_the_maximum_or_a_near_tie(pair: Pair) -> None:
+    found, drafted = [], 0
+    for text in TEXTS:
+        finished = answer(pair, text, GREEDY, draft_length=4)
+        drafted += finished.stats.drafted
+        found.append(teacher_force(pair.context, pair.vocab.tokenize(text), finished.tokens))
+    print(told(pair, found))
+    assert drafted > 0
+    assert all(ties.are_all for ties in found)
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, SEEDED], ids=["greedy", "coupled"])
+def test_case_4_reproducible_texts_are_equal_bit_for_bit(
+    pair: Pair, sampling: SamplingParams
+) -> None:
+    for text in TEXTS[:2]:
+        alone = answer(pair, text, sampling, reproducible=True, drafting=False)
+        for drafter, k in (("lookup", 4), ("model", 1), ("model", 4), ("model", 8)):
+            drafted = answer(
+                pair, text, sampling, reproducible=True, drafter=drafter, draft_length=k
+            )
+            assert drafted.tokens == alone.tokens
+            assert drafted.logprobs == alone.logprobs
+
+
+def test_case_4_seeded_choices_differ_only_at_near_ties(pair: Pair) -> None:
+    noise, ids = Noise(7), np.arange(pair.vocab.size, dtype=np.int32)
+
+    def score(row: Logits, position: int) -> NDArray[np.float64]:
+        return row.astype(np.float64) - np.log(noise.exponential(position, ids))
+
+    found = []
+    for text in TEXTS:
+        finished = answer(pair, text, SEEDED, draft_length=4)
+        prompt = pair.vocab.tokenize(text)
+        found.append(teacher_force(pair.context, prompt, finished.tokens, score=score))
+    print(told(pair, found))
+    assert all(ties.are_all for ties in found)
