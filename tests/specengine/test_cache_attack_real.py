@@ -35,6 +35,8 @@ def pairs(tiny_model: Path) -> Iterator[tuple[Pair, Pair]]:
     options = LoadOptions(n_ctx=N_CTX)
     attacked = Pair(tiny_model, tiny_model, method="model", options=options)
     fresh = Pair(tiny_model, method="none", options=options)
+    # Measured once, before anything is aborted.
+    assert attacked.width_step == fresh.width_step
     yield attacked, fresh
     attacked.close()
     fresh.close()
