@@ -10,7 +10,7 @@ from specengine.survival import Survival
 
 # A draft has to promise this much more than the target alone: estimates are noisy, and a promise
 # that is not kept is paid by the person.
-_MARGIN = 1.03
+_MARGIN = 1.08
 
 _START_ROUNDS = 32  # over so many rounds a drafter's start is paid off
 _TRIAL_LENGTH = 4
