@@ -71,8 +71,12 @@ def test_passes_are_padded_to_a_multiple_and_leave_no_trace(step: int, widths: l
 
 def test_a_long_prompt_is_cut_at_multiples_too() -> None:
     cache = FakeKVCache(MODEL, V, n_batch=16)
-    Context(cache, width_step=5).logits([i % V for i in range(40)])
+    context = Context(cache, width_step=5)
+    context.logits([i % V for i in range(40)])
     assert cache.widths == [15, 15, 10]
+    context.forget()
+    context.logits([i % V for i in range(16)], last=5)
+    assert cache.widths[3:] == [10, 10]  # not 11 and 5: 11 would have to be padded
 
 
 def test_padding_fits_even_when_the_context_is_full() -> None:
