@@ -261,11 +261,11 @@ class Runtime:
         prompt, notices = _encode(pair, turns, options)
         if options.drafting and options.draft_length is None:
             # Once per model: the controller has to know what it promises.
-            emit(Progress("load", 0, 0, "measuring this machine"))
+            emit(Progress("measure", 0, 0, "this machine"))
             if pair.calibrate():
                 self._costs.save(self._files, pair.costs)
         if options.reproducible and isinstance(pair, Pair):
-            emit(Progress("load", 0, 0, "measuring this machine"))
+            emit(Progress("measure", 0, 0, "this machine"))
             if pair.width_step is None:
                 notices = (*notices, _NOT_REPRODUCIBLE)
         if options.drafting and self._earlier is not None and self.profile is not None:

@@ -17,10 +17,10 @@ class Progress:
     """Slow work under way.
 
     `done` of `total` are bytes (download, load) or tokens (prompt); `total` is 0 while nobody knows
-    it. `label` names the file or the model.
+    it. `label` names the file, the model, or what is measured.
     """
 
-    stage: Literal["download", "load", "prompt"]
+    stage: Literal["download", "load", "measure", "prompt"]
     done: int
     total: int
     label: str

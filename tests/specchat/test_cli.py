@@ -14,7 +14,7 @@ import pytest
 from specchat import cli, locations
 from specchat.cli import COMMANDS
 from specchat.version import __version__
-from support.command_line import environment, specchat
+from support.command_line import environment, on_terminal, specchat
 
 
 def test_help_names_every_command(tmp_path: Path) -> None:
@@ -89,6 +89,14 @@ def test_a_fault_of_the_program_is_one_line_and_its_traceback_is_in_the_log(
     assert str(locations.log_file()) in error
     assert error.count("\n") == 1
     assert "Traceback" in locations.log_file().read_text()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals there")
+def test_no_color_is_heeded(tmp_path: Path) -> None:
+    assert "\x1b[" in on_terminal(tmp_path, "doctor")
+    plain = on_terminal(tmp_path, "doctor", env={"NO_COLOR": "1"})
+    assert "Python" in plain
+    assert "\x1b[" not in plain
 
 
 def test_an_error_shows_the_control_characters_of_what_it_quotes(tmp_path: Path) -> None:

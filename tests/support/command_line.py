@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from specchat import locations
@@ -32,3 +33,25 @@ def specchat(
         timeout=240,
         check=False,
     )
+
+
+def on_terminal(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
+    """What a terminal that is standard output gets to show. Not for Windows."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "specchat", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env={**environment(home), **(env or {})},
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # Linux reports the end as an error
+        while piece := os.read(ours, 4096):
+            shown += piece
+    os.close(ours)
+    process.wait()
+    return shown.decode()

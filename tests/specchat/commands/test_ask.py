@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.command_line import environment, specchat
+from support.command_line import environment, on_terminal, specchat
 
 pytestmark = pytest.mark.usefixtures("tiny_model")
 
@@ -236,22 +236,7 @@ def test_a_file_gets_the_answer_with_its_control_characters(home: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals there")
 def test_a_terminal_is_shown_control_characters_and_obeys_none(home: Path) -> None:
-    import pty
-
-    ours, theirs = pty.openpty()
-    with open(ours, "rb", buffering=0) as screen:  # noqa: PTH123
-        process = subprocess.run(
-            [sys.executable, "-m", "specchat", *RED],
-            stdin=subprocess.DEVNULL,
-            stdout=theirs,
-            stderr=subprocess.DEVNULL,
-            env=environment(home),
-            check=False,
-        )
-        shown = screen.read(100)
-    os.close(theirs)
-    assert process.returncode == 0
-    assert shown.decode() == "␛[31mred\r\n"
+    assert on_terminal(home, *RED) == "␛[31mred\r\n"
 
 
 def test_a_reader_that_goes_away_ends_the_answer_quietly(home: Path) -> None:

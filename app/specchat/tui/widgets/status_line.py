@@ -74,6 +74,8 @@ def progress_content(event: Progress) -> Content:
             text = f"downloading {label}  {amount if event.total else _megabytes(event.done)}"
         case "load":
             text = f"loading {label}"
+        case "measure":
+            text = f"measuring {label}"
         case "prompt":
             text = f"reading {event.total} tokens"
     if not event.total:
