@@ -138,9 +138,9 @@ class _Verification:
         others = sum(len(ties.others) for ties in found)
         widest = max(ties.widest_gap for ties in found)
         detail = (
-            f"{n} greedy tokens, {drafted} drafted: {n - others} are the maximum of a one-token "
-            f"pass, {others} lie at most {widest:.2g} nats below it (bound {NEAR_TIE}); "
-            f"{same} of {len(found)} texts equal the target's own"
+            f"{n - others} of {n} greedy tokens are the maximum of a one-token pass, the other "
+            f"{others} lie at most {widest:.2g} nats below it (bound {NEAR_TIE}); {drafted} tokens "
+            f"were drafted, {same} of {len(found)} texts equal the target's own"
         )
         figures = {
             "tokens": n,
