@@ -53,7 +53,7 @@ def generate(
     if not len(prompt) or room < 1:
         raise ContextFullError(
             f"the prompt of {len(prompt)} tokens leaves no room for an answer in a context of "
-            f"{target.n_ctx}: shorten it or raise --ctx"
+            f"{target.n_ctx}: shorten it, or raise --ctx if the model takes more"
             if len(prompt)
             else "the prompt is empty"
         )
