@@ -34,7 +34,8 @@ def fit_turns(
     if fewest > most:
         raise ContextFullError(
             f"the last message needs {n_tokens_of(without(most))} tokens with what must stand "
-            f"before it, and the context has room for {budget}: shorten it, or raise --ctx if the model takes more"
+            f"before it, and the context has room for {budget}: shorten it, or raise --ctx if the "
+            "model takes more"
         )
     kept = without(fewest)
     return kept, len(turns) - len(kept)
