@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,21 @@ from hypothesis import strategies as st
 
 from specengine.cancel import AbortFlag
 from specengine.context import Context
+from specengine.controller import FixedDraftLength
+from specengine.drafters import Drafter
+from specengine.drafters.bridge import SameIds
+from specengine.drafters.model import ModelDrafter
 from specengine.errors import CancelledError
+from specengine.events import Finished
+from specengine.generate import generate
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
+from specengine.rules import make_rule
+from specengine.sampling import SamplingParams, Transforms
 from specengine.sequence import Tokens
+from specengine.target import LocalTarget
+from support.fakes import FakeVocab
 from support.tiny_models import VOCABULARY, WRITERS
 
 MAX_ROWS = 17
@@ -190,6 +201,32 @@ def test_a_checkpoint_that_cannot_be_read_costs_a_new_evaluation(
         rig.check(TEXT[:n])
     monkeypatch.setattr(rig.cache._llama, "llama_state_seq_set_data_ext", lambda *_: 0)
     assert rig.check([*TEXT[:34], 5]) == [35]
+
+
+@pytest.mark.parametrize("drafter", list(WRITERS))
+@pytest.mark.parametrize("k", [1, 4, 16])
+def test_an_answer_is_the_same_whatever_such_a_model_drafts_for_such_a_model(
+    model: LlamaModel, drafter: str, k: int, tmp_path: Path
+) -> None:
+    vocab, sampling = FakeVocab(VOCABULARY), SamplingParams(temperature=0)
+    rule, transforms = make_rule("greedy", sampling), Transforms(sampling)
+
+    def answer(rig: Rig, drafters: list[Drafter]) -> Finished:
+        target = LocalTarget(vocab, rig.context, transforms, rule)
+        events = generate(target, drafters, FixedDraftLength(k), TEXT[:20], max_tokens=60)
+        *_, finished = events
+        assert isinstance(finished, Finished)
+        return finished
+
+    with LlamaModel(WRITERS[drafter](tmp_path / "draft.gguf")) as draft_model:
+        alone, drafted, drafting = Rig(model), Rig(model), Rig(draft_model)
+        bridge = SameIds(vocab, VOCABULARY)
+        made = ModelDrafter("draft", bridge, drafting.context, transforms, rule)
+        expected, found = answer(alone, []), answer(drafted, [made])
+        assert found.tokens == expected.tokens
+        assert (found.stats.acceptance_rate == 1) == (drafter in model.path.name)
+        for rig in (alone, drafted, drafting):
+            rig.close()
 
 
 Step = tuple[float, list[int], int, bool]
