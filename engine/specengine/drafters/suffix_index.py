@@ -29,6 +29,9 @@ NOTHING = -1  # no token: stands before a text, and between texts that are index
 # depend on all tokens, and numpy sorts 16 bits in linear time.
 _FACTOR = 0x9E3779B97F4A7C15
 _POWERS = np.array([pow(_FACTOR, i + 1, 1 << 64) for i in range(_WINDOW)], dtype=np.uint64)
+_POWER_LIST: list[int] = _POWERS.tolist()
+_MASK = (1 << 64) - 1
+_FEW = 8  # new tokens that are added one by one: those of a round
 
 Hashes = NDArray[np.uint16]
 
@@ -71,7 +74,10 @@ class SuffixIndex:
             for chain, hashes in zip(self._chains, self._hashes_from(kept), strict=True):
                 chain.drop(hashes)
             self._padded.truncate(LONGEST_MATCH + kept)
-        if kept < len(text):
+        if len(text) - kept <= _FEW:
+            for token in text[kept:].tolist():
+                self._append(token)
+        else:
             self._padded.extend(text[kept:])
             for chain, hashes in zip(self._chains, self._hashes_from(kept), strict=True):
                 chain.extend(hashes)
@@ -84,7 +90,7 @@ class SuffixIndex:
         """
         if not len(self):
             return None
-        hashes = _hashes(end[-_WINDOW:])[:, 0].tolist()
+        hashes = _hashes_of_window(end[-_WINDOW:].tolist())
         for i in reversed(range(len(_LENGTHS))):
             positions = self._chains[i].newest(hashes[i], _CANDIDATES)
             if not len(positions):
@@ -94,6 +100,12 @@ class SuffixIndex:
             if longest >= _LENGTHS[i]:  # else only hashes were equal
                 return Matches(longest, positions[lengths == longest])
         return None
+
+    def _append(self, token: int) -> None:
+        hashes = _hashes_of_window(self._padded.view()[-_WINDOW:].tolist())
+        self._padded.append(token)
+        for chain, hash_ in zip(self._chains, hashes, strict=True):
+            chain.append(hash_)
 
     def _hashes_from(self, start: int) -> NDArray[np.uint16]:
         """The hashes of the n-grams before each position from `start` on."""
@@ -112,6 +124,12 @@ class _Chain:
     def __init__(self) -> None:
         self._newest = np.full(1 << 16, NOTHING, dtype=np.int32)  # by hash
         self._earlier = TokenBuffer()  # position -> the one before it with the same hash
+
+    def append(self, hash_: int) -> None:
+        """Add one position: what `extend` does, without its arrays."""
+        position = len(self._earlier)
+        self._earlier.append(int(self._newest[hash_]))
+        self._newest[hash_] = position
 
     def extend(self, hashes: Hashes) -> None:
         """Add a position for each of `hashes`, those of the n-grams before them."""
@@ -157,4 +175,15 @@ def _hashes(tokens: Tokens) -> Hashes:
         hashes += (windows[:, _WINDOW - 1 - i].astype(np.uint64) + 1) * _POWERS[i]
         if i + 1 in _LENGTHS:
             result[_LENGTHS.index(i + 1)] = hashes >> 48
+    return result
+
+
+def _hashes_of_window(window: list[int]) -> list[int]:
+    """`_hashes` of a single window, where arrays cost more than they bring."""
+    result = []
+    hash_ = 0
+    for i, (token, power) in enumerate(zip(reversed(window), _POWER_LIST, strict=True), start=1):
+        hash_ = (hash_ + (token + 1) * power) & _MASK
+        if i in _LENGTHS:
+            result.append(hash_ >> 48)
     return result

@@ -94,3 +94,15 @@ def test_a_token_takes_16_bytes() -> None:
     index = SuffixIndex(np.zeros(100_000, dtype=np.int32))
     arrays = [index._padded._data, *(chain._earlier._data for chain in index._chains)]
     assert sum(array.nbytes for array in arrays) <= 2 * 16 * 100_100  # arrays double as they grow
+
+
+@pytest.mark.parametrize("n_vocab", [3, 50, 150_000])
+def test_one_token_at_a_time_gives_the_index_of_the_whole_text(n_vocab: int) -> None:
+    text = np.random.default_rng(n_vocab).integers(0, n_vocab, 200).astype(np.int32)
+    grown = SuffixIndex()
+    for n in range(1, len(text) + 1):
+        grown.follow(text[:n])
+    whole = SuffixIndex(text)
+    for one, other in zip(grown._chains, whole._chains, strict=True):
+        assert np.array_equal(one._newest, other._newest)
+        assert np.array_equal(one._earlier.view(), other._earlier.view())
