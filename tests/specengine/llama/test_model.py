@@ -27,12 +27,23 @@ def nothing(_: gguf.GGUFWriter) -> None:
     pass
 
 
+def without_layers(writer: gguf.GGUFWriter) -> None:
+    writer.add_block_count(0)
+
+
+def with_a_nan(writer: gguf.GGUFWriter) -> None:
+    writer.add_block_count(1)
+    writer.add_layer_norm_rms_eps(float("nan"))
+
+
 @pytest.mark.parametrize(
     ("architecture", "mark", "cause"),
     [
         ("llama", adapter, "no language model but of the kind 'adapter'"),
         ("clip", nothing, "no language model but of the kind 'mmproj'"),
         ("nomic-bert", embedder, "embeds texts and writes none"),
+        ("llama", without_layers, "is damaged: it has 0 layers"),
+        ("llama", with_a_nan, "is damaged: llama.attention.layer_norm_rms_epsilon is nan"),
     ],
 )
 def test_what_is_no_language_model_is_refused_before_llama_cpp_sees_it(
