@@ -9,7 +9,7 @@ from typing import Any
 
 from specengine.cancel import AbortFlag
 from specengine.errors import CancelledError, ModelFileError
-from specengine.gguf import read_language_model
+from specengine.gguf import read_gguf, read_language_model
 from specengine.llama import library
 from specengine.llama.vocab import LlamaVocab
 
@@ -35,7 +35,7 @@ class LlamaModel:
         Raises ModelFileError, with llama.cpp's own reason or for a model that cannot write, and
         CancelledError when `abort` is set.
         """
-        read_language_model(path)
+        (read_gguf if vocab_only else read_language_model)(path)
         llama = library.load()
         self.path = path
         self._llama = llama
