@@ -1,4 +1,4 @@
-"""Files with keys, which nobody else on the computer may read."""
+"""Files with keys or with what was said, which nobody else on the computer may read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import stat
 from pathlib import Path
 
 from specchat.errors import SpecchatError
+
+
+def create_private(path: Path) -> None:
+    """Make `path`, empty and readable to its owner alone, where there is no such file yet."""
+    if not path.exists():
+        path.touch(mode=0o600)
 
 
 def read_private(path: Path) -> str:

@@ -6,12 +6,14 @@ import contextlib
 from pathlib import Path
 
 from specchat import locations
+from specchat.private_file import create_private
 
 
 def keep_unsent(text: str) -> None:
     """Keep `text`, in place of what was kept before; best effort."""
     with contextlib.suppress(OSError):
         _file().parent.mkdir(parents=True, exist_ok=True)
+        create_private(_file())
         _file().write_text(text, encoding="utf-8", errors="replace")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from specchat.errors import SpecchatError
+from specchat.private_file import create_private
 from specchat.storage.schema import MIGRATIONS
 
 _BUSY_TIMEOUT_S = 10.0
@@ -37,6 +38,7 @@ class Database:
         self._lock = threading.RLock()
         with self._one_line_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
+            create_private(path)
             self._connection = self._connect()
             try:
                 self._prepare()
@@ -132,6 +134,7 @@ class Database:
         copy = self.path.with_name(f"{self.path.stem}-v{version}{self.path.suffix}")
         unfinished = copy.with_suffix(".part")
         unfinished.unlink(missing_ok=True)
+        create_private(unfinished)
         # A second connection, because one in a write transaction cannot be the source.
         with closing(self._connect()) as source, closing(sqlite3.connect(unfinished)) as target:
             source.backup(target)

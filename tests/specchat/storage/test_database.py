@@ -149,3 +149,14 @@ def test_a_folder_in_the_place_of_the_file_is_told(path: Path) -> None:
     with pytest.raises(SpecchatError) as error:
         ChatStore(path)
     assert "cannot be opened" in one_line(error, path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are kept elsewhere there")
+def test_nobody_else_may_read_what_was_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(path)
+    monkeypatch.setattr("specchat.storage.database.MIGRATIONS", [*schema.MIGRATIONS, ()])
+    store = ChatStore(path)
+    modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    store.close()
+    assert modes.keys() >= {"chats.db", "chats.db-wal", "chats-v1.db"}
+    assert set(modes.values()) == {0o600}
