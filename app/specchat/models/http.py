@@ -228,7 +228,7 @@ class _FileTransport(httpx.BaseTransport):
             size = path.stat().st_size
             file = path.open("rb")
         except OSError as error:
-            raise httpx.ReadError(f"{path}: {error.strerror}", request=request) from error
+            raise SourceError(f"{path} cannot be read: {error.strerror}") from error
         start = int(request.headers.get("Range", "bytes=0-")[6:-1])
         file.seek(start)
         headers = {"Content-Length": str(size - start), "Content-Range": f"bytes {start}-/{size}"}

@@ -83,6 +83,14 @@ def test_an_unreachable_host_is_asked_once(
     assert len(attempts) == 1
 
 
+def test_a_file_on_this_computer_that_is_not_there_is_asked_for_once(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    missing = (tmp_path / "missing.gguf").as_uri().replace("file:///", "file://localhost/", 1)
+    with pytest.raises(SourceError, match=r"missing\.gguf cannot be read: No such file[^(]*$"):
+        get(client, Remote(missing), Event())
+
+
 def test_a_certificate_file_that_was_chosen_must_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
