@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import os
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from click.core import ParameterSource
@@ -71,7 +72,19 @@ def _refuse_misplaced(context: click.Context, command: str, flags: dict[str, Any
 
 def main() -> None:
     """Entry point. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    _take_every_character(sys.stdout)
     sys.exit(_run())
+
+
+def _take_every_character(output: TextIO | None) -> None:
+    """Let no answer or file name be an error: files and pipes get UTF-8 whatever the locale is, a
+    terminal that cannot show a character shows a question mark.
+    """
+    if isinstance(output, io.TextIOWrapper):
+        if output.isatty():
+            output.reconfigure(errors="replace")
+        else:
+            output.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _run() -> int:

@@ -13,7 +13,8 @@ class StopFilter:
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
-        self._stops = [stop.encode() for stop in stops if stop]
+        # A lone surrogate is no character of any answer; as UTF-8 might hold it, it meets none.
+        self._stops = [stop.encode(errors="surrogatepass") for stop in stops if stop]
         self._held = b""
         self._passed = 0
         self.cut: int | None = None

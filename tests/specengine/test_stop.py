@@ -48,3 +48,9 @@ def test_a_stop_string_cut_within_a_character_is_found() -> None:
 
 def test_an_empty_stop_string_is_ignored() -> None:
     assert run([b"abc"], [""]) == (b"abc", None)
+
+
+def test_a_stop_string_that_is_no_character_meets_nothing() -> None:
+    filter_ = StopFilter(["\udcff"])
+    assert filter_.feed("ế ÿ".encode()) + filter_.finish() == "ế ÿ".encode()
+    assert filter_.cut is None

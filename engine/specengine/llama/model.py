@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -51,7 +52,7 @@ class LlamaModel:
 
         params.progress_callback = llama.llama_progress_callback(report)
         library.clear_errors()
-        self.handle: Any = llama.llama_model_load_from_file(str(path).encode(), params)
+        self.handle: Any = llama.llama_model_load_from_file(os.fsencode(path), params)
         if not self.handle:
             if abort is not None and abort.is_set():
                 raise CancelledError(f"loading {path.name} was cancelled")

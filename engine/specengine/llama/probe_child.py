@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import sys
 from importlib import resources
 from pathlib import Path
@@ -50,7 +51,7 @@ def decode(llama: ModuleType, path: Path, *, use_extra_bufts: bool) -> NDArray[n
     model_params = llama.llama_model_default_params()
     model_params.use_extra_bufts = use_extra_bufts
     model_params.n_gpu_layers = 0
-    model = llama.llama_model_load_from_file(str(path).encode(), model_params)
+    model = llama.llama_model_load_from_file(os.fsencode(path), model_params)
     if not model:
         raise BackendError(f"llama.cpp cannot load {path}: {library.last_error()}")
     context_params = llama.llama_context_default_params()

@@ -234,6 +234,25 @@ def test_a_file_gets_the_answer_with_its_control_characters(home: Path) -> None:
     assert specchat(home, *RED).stdout == b"\x1b[31mred\n"
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_pipe_gets_utf_8_whatever_the_locale_is(home: Path, form: tuple[str, ...]) -> None:
+    arguments = ("ask", "hi", *GREEDY, "--grammar", 'root ::= "😀ế"', *form)
+    result = specchat(home, *arguments, env={"PYTHONIOENCODING": "cp1252"})
+    assert result.returncode == 0, result.stderr.decode()
+    assert "😀ế" in result.stdout.decode()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are text elsewhere")
+def test_a_model_whose_name_is_no_text_answers(
+    home: Path, tmp_path: Path, tiny_model: Path
+) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.gguf")
+    Path(path).symlink_to(tiny_model)
+    answer = ask_json(home, "hi", "--target", path, "--max-tokens", "2", "--stop", "\udcff")
+    assert answer["completion_tokens"] == 2
+    assert answer["target"] == path
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals there")
 def test_a_terminal_is_shown_control_characters_and_obeys_none(home: Path) -> None:
     assert on_terminal(home, *RED) == "␛[31mred\r\n"
