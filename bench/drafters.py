@@ -161,8 +161,9 @@ def _measure(name: str, target: Pair, texts: Sequence[Text], k: int) -> list[Row
         )
         counts: dict[str, Counts] = defaultdict(Counts)
         for text in texts:
-            counts[text.category] += _replay(drafters, text, k)
-            print(f"{name} {text.id}: {counts[text.category]}", file=sys.stderr)
+            counted = _replay(drafters, text, k)
+            counts[text.category] += counted
+            print(f"{name} {text.id}: {counted}", file=sys.stderr)
         if draft is not None:
             drafted = sum(c.drafted for c in counts.values())
             cost = draft.context.passes / drafted * _pass_cost(target, draft)
