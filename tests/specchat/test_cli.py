@@ -67,10 +67,11 @@ def log_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setattr(logging, "raiseExceptions", True)
     root = logging.getLogger()
     before = root.handlers.copy()
+    root.handlers.clear()  # an earlier test of the same process may have begun a log elsewhere
     yield
-    for handler in set(root.handlers) - set(before):
-        root.removeHandler(handler)
+    for handler in root.handlers:
         handler.close()
+    root.handlers[:] = before
 
 
 @pytest.mark.usefixtures("log_of_its_own")

@@ -204,6 +204,7 @@ async def test_the_palette_reaches_everything(start_chat: StartChat) -> None:
             "Chats",
             "Models",
             "Answer again",
+            "Look inside",
             "Copy the last answer",
             "Save the last answer",
             "Theme",
