@@ -34,6 +34,12 @@ class Offer:
     """Seconds before its first draft token: what its own cache lacks."""
     token_s: float = 0.0
     """Seconds for each draft token."""
+    together_s: Callable[[int], float] | None = None
+    """Seconds for k draft tokens, where one pass gives all of them; then `token_s` is 0."""
+
+    def seconds(self, k: int) -> float:
+        """Seconds for `k` draft tokens, after the start."""
+        return k * self.token_s if self.together_s is None else self.together_s(k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +84,9 @@ class FixedDraftLength:
 class AdaptiveDraftLength:
     """Maximizes expected tokens a second over all offers and lengths, zero included.
 
-    With A_i the chance that the first i draft tokens all stand, d the cost of a draft token and
-    v(n) that of a target pass over n tokens, a draft of k tokens gives
-    (1 + A_1 + … + A_k) / (k·d + v(k+1)) tokens a second; no draft gives 1 / v(1).
+    With A_i the chance that the first i draft tokens all stand, d(k) the cost of k draft tokens
+    and v(n) that of a target pass over n tokens, a draft of k tokens gives
+    (1 + A_1 + … + A_k) / (d(k) + v(k+1)) tokens a second; no draft gives 1 / v(1).
     Where drafting is expected to lose, it is tried again only if a good draft could win, and
     rarely: trials may cost a small share of the time.
     """
@@ -122,7 +128,7 @@ class AdaptiveDraftLength:
             longest = min(room, offer.available, _TRIAL_LENGTH)
             k, rate = self._best_length(offer, [_HOPE ** (n + 1) for n in range(longest)])
             extra = offer.start_s + self._seconds(offer, k) - alone
-            first = offer.token_s > 0 and offer.kind not in self._tried
+            first = offer.seconds(1) > 0 and offer.kind not in self._tried
             allowed = _FIRST_TRIAL * alone if first else self._trial_budget
             if rate > _WORTH_TRYING / alone and extra < allowed:
                 self._trial_budget = 0.0
@@ -141,4 +147,4 @@ class AdaptiveDraftLength:
         return best, best_rate
 
     def _seconds(self, offer: Offer, k: int) -> float:
-        return k * offer.token_s + self._pass_seconds(k + 1)
+        return offer.seconds(k) + self._pass_seconds(k + 1)

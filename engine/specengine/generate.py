@@ -157,7 +157,7 @@ class _Answer:
 
     def _propose(self, choice: Choice, offer: Offer | None, prefix: Tokens) -> Draft:
         drafter = self._drafters[choice.drafter]
-        expected_s = offer.start_s + choice.length * offer.token_s if offer is not None else 0.0
+        expected_s = offer.start_s + offer.seconds(choice.length) if offer is not None else 0.0
         limit_s = max(_PATIENCE_S, _PATIENCE * expected_s)
 
         def propose() -> Draft:

@@ -40,6 +40,19 @@ def test_with_flat_costs_the_length_is_leviathans(draft_cost: float, alpha: floa
     assert controller.choose([offer], room=16).length == best
 
 
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 0.9])
+def test_the_draft_tokens_of_one_pass_cost_what_the_pass_costs(alpha: float) -> None:
+    def one_pass(k: int) -> float:
+        return 0.2 + 0.01 * k
+
+    gains = {k: (1 - alpha ** (k + 1)) / (1 - alpha) / (1 + one_pass(k)) for k in range(1, 17)}
+    best = max(gains, key=lambda k: gains[k])
+    controller = AdaptiveDraftLength(flat(1.0).seconds, longest=16)
+    together = Offer("m", 100, prior=alpha, together_s=one_pass)
+    apart = Offer("n", 100, prior=alpha, token_s=one_pass(1))
+    assert controller.choose([apart, together], room=16) == Choice(1, best)
+
+
 def test_a_draft_that_costs_more_than_it_brings_is_not_made() -> None:
     # On two cores with AMX: 58 ms for a token of the 0.5B, 100 ms for one of the 1.5B.
     costs = PassCosts({1: 0.100, 2: 0.188, 3: 0.202, 5: 0.227, 9: 0.280, 17: 0.360})
