@@ -11,46 +11,30 @@ share of a target pass over one token, is measured besides.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from specchat import locations
 from specchat.errors import SpecchatError
-from specchat.models.ensure import ensure_model
-from specchat.models.registry import load_registry
 from specengine.calibrate import measure_passes
 from specengine.cancel import AbortFlag
-from specengine.chat_template import Turn, encode_chat
 from specengine.compatibility import require_compatible
 from specengine.draft import Draft
 from specengine.drafters import Drafter
 from specengine.drafting import Drafting
 from specengine.errors import SpecEngineError
-from specengine.events import Finished
 from specengine.gguf import read_gguf
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions, Pair
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
+from texts import Text, add_text_arguments, categories, model_file, target_texts
 
-PROMPTS = Path(__file__).parent / "prompts.jsonl"
 GREEDY = SamplingParams(temperature=0)
 OPTIONS = LoadOptions(n_ctx=4096)
-
-
-@dataclass(frozen=True)
-class Text:
-    """A prompt and the target's answer to it, as token ids."""
-
-    id: str
-    category: str
-    prompt: list[int]
-    tokens: list[int]
 
 
 @dataclass
@@ -75,9 +59,9 @@ Row = tuple[str, float, dict[str, Counts]]  # drafter, cost of a draft token, co
 
 def main() -> None:
     options = _arguments()
-    target = Pair(_file(options.target), method="lookup", options=OPTIONS)
+    target = Pair(model_file(options.target), method="lookup", options=OPTIONS)
     try:
-        texts = list(_texts(target, options))
+        texts = list(target_texts(target, options, GREEDY))
         rows: list[Row] = []
         for name in options.draft:
             rows += _measure(name, target, texts, options.draft_length)
@@ -90,57 +74,15 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--target", default="qwen2.5-coder-1.5b", help="registry name or GGUF file")
     parser.add_argument(
         "--draft",
         action="append",
         required=True,
         help="lookup, a registry name or a GGUF file; NAME+lookup: lookup where it is surer",
     )
-    parser.add_argument("--system", help="system message, where the template's own is not wanted")
     parser.add_argument("--draft-length", type=int, default=4, choices=range(1, MAX_DRAFT + 1))
-    parser.add_argument("--prompts", type=Path, default=PROMPTS)
-    parser.add_argument("--limit", type=int, default=3, help="prompts of each category")
-    parser.add_argument("--max-tokens", type=int, default=200)
-    parser.add_argument("--texts", type=Path, help="keeps the target's answers for the next run")
+    add_text_arguments(parser)
     return parser.parse_args()
-
-
-def _file(name: str) -> Path:
-    return ensure_model(load_registry(locations.registry_file()).resolve(name))
-
-
-def _texts(target: Pair, options: argparse.Namespace) -> Iterator[Text]:
-    known: dict[str, Text] = {}
-    if options.texts is not None and options.texts.exists():
-        lines = options.texts.read_text(encoding="utf-8").splitlines()
-        known = {t.id: t for t in (Text(**json.loads(line)) for line in lines)}
-    taken: defaultdict[str, int] = defaultdict(int)
-    for line in options.prompts.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        taken[entry["category"]] += 1
-        if taken[entry["category"]] > options.limit:
-            continue
-        text = known.get(entry["id"])
-        if text is None:
-            text = _answer(target, entry, options)
-            if options.texts is not None:
-                with options.texts.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(vars(text)) + "\n")
-        yield text
-
-
-def _answer(target: Pair, entry: dict[str, str], options: argparse.Namespace) -> Text:
-    turns = [Turn("user", entry["prompt"])]
-    if options.system is not None:
-        turns.insert(0, Turn("system", options.system))
-    prompt = encode_chat(target.chat_template, turns, target.vocab)
-    *_, finished = target.answer(
-        prompt, GREEDY, draft_length=7, max_tokens=options.max_tokens, reproducible=True
-    )
-    assert isinstance(finished, Finished)
-    print(f"{entry['id']}: {len(finished.tokens)} tokens", file=sys.stderr)
-    return Text(entry["id"], entry["category"], prompt, list(finished.tokens))
 
 
 def _measure(name: str, target: Pair, texts: Sequence[Text], k: int) -> list[Row]:
@@ -149,7 +91,7 @@ def _measure(name: str, target: Pair, texts: Sequence[Text], k: int) -> list[Row
     draft, cost = None, 0.0
     vocabularies = None
     if model != "lookup":
-        path = _file(model)
+        path = model_file(model)
         vocabularies = require_compatible(read_gguf(target.files[0]), read_gguf(path))
         draft = LoadedModel(path, OPTIONS, AbortFlag(), 1)
     try:
@@ -204,16 +146,12 @@ def _pass_cost(target: Pair, draft: LoadedModel) -> float:
     return measure_passes(draft.context, prefix=256, repeats=9)[1] / target_s
 
 
-def _categories(texts: Sequence[Text]) -> list[str]:
-    return list(dict.fromkeys(text.category for text in texts))
-
-
 def _print_table(rows: Sequence[Row], texts: Sequence[Text]) -> None:
-    categories = _categories(texts)
-    print("| drafter | cost |", " | ".join(categories), "| all |")
-    print("|---" * (len(categories) + 3) + "|")
+    names = categories(texts)
+    print("| drafter | cost |", " | ".join(names), "| all |")
+    print("|---" * (len(names) + 3) + "|")
     for name, cost, counts in rows:
-        cells = [str(counts[c]) for c in categories]
+        cells = [str(counts[c]) for c in names]
         total = sum(counts.values(), Counts())
         print(f"| {name} | {cost:.2f} |", " | ".join(cells), f"| {total} |")
 
