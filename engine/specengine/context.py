@@ -8,13 +8,16 @@ missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from specengine.checkpoints import State
 from specengine.costs import PassCosts
 from specengine.errors import BackendError, ContextFullError
+from specengine.features import FeatureBuffer, Features, FeatureSource
 from specengine.sequence import TokenBuffer, Tokens, as_tokens, common_prefix
 
 Logits = NDArray[np.float32]
@@ -61,6 +64,23 @@ class KVCache(Protocol):
         """Tokens that the cache really holds."""
         ...
 
+    def save(self) -> State | None:
+        """A copy of all that the cache holds; None where a copy would not be the whole of it."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Hold what a cache of the same model and build has saved, or nothing; see `length`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedCache:
+    """What a context held: `tokens`, evaluated in passes padded to a multiple of `width_step`."""
+
+    tokens: Tokens
+    width_step: int
+    state: State
+
 
 class Context:
     """Logits of token sequences, with as little evaluation as the cached prefix allows."""
@@ -76,6 +96,8 @@ class Context:
         self._held = TokenBuffer()
         self.width_step = width_step
         self.costs = costs or PassCosts()
+        self._source: FeatureSource | None = None
+        self._features = FeatureBuffer(0, 0)
 
     @property
     def n_ctx(self) -> int:
@@ -102,6 +124,20 @@ class Context:
     def tokens(self) -> Tokens:
         """The tokens whose keys and values the cache holds."""
         return self._held.view()
+
+    @property
+    def features(self) -> Features:
+        """What `record` asked for, a row for each of `tokens`: valid until the next call."""
+        return self._features.view()
+
+    def record(self, source: FeatureSource) -> None:
+        """Keep the features of every token that the cache holds, from now on: it is emptied.
+
+        They take n_ctx * source.width * 4 bytes at most.
+        """
+        self.forget()
+        self._source = source
+        self._features = FeatureBuffer(self.n_ctx, source.width)
 
     def pass_seconds(self, width: int) -> float:
         """What a pass over `width` tokens costs, padding included."""
@@ -139,7 +175,31 @@ class Context:
     def forget(self) -> None:
         """Empty the cache."""
         self._cache.clear()
-        self._held.truncate(0)
+        self._hold(0)
+
+    def save(self, tokens: Iterable[int] | Tokens) -> SavedCache | None:
+        """A copy of what is held of `tokens`; what else is held is dropped.
+
+        None where the model's cache cannot be copied whole (sliding windows).
+        """
+        self._drop_after(common_prefix(as_tokens(tokens), self._held.view()))
+        state = self._cache.save()
+        return state if state is None else SavedCache(self.tokens.copy(), self.width_step, state)
+
+    def restore(self, saved: SavedCache) -> bool:
+        """Go on from what a context of the same model, build and `n_ctx` saved: what follows is
+        bit for bit what it would have been there. False where that cannot be: nothing is held.
+        """
+        self.forget()
+        if self._source is not None or len(saved.tokens) > self.n_ctx:  # it has no features
+            return False
+        self.width_step = saved.width_step
+        self._cache.restore(saved.state)
+        if self._cache.length() != len(saved.tokens):
+            self.forget()
+            return False
+        self._held.extend(saved.tokens)
+        return True
 
     def _check(self, tokens: Tokens, last: int) -> None:
         n = len(tokens)
@@ -157,7 +217,13 @@ class Context:
 
     def _drop_after(self, length: int) -> None:
         if length < len(self._held):
-            self._held.truncate(self._cache.truncate(length))
+            self._hold(self._cache.truncate(length))
+
+    def _hold(self, length: int) -> None:
+        """The cache has come to hold no more than the first `length` tokens."""
+        self._held.truncate(length)
+        if self._source is not None:
+            self._features.truncate(length)
 
     def _evaluate(self, tokens: Tokens, start: int, end: int, first_row: int) -> Logits:
         chunk = tokens[start:end]
@@ -171,9 +237,11 @@ class Context:
             self._resync(chunk)
             raise
         self._held.extend(chunk)
+        if self._source is not None:
+            self._features.read(self._source, len(chunk))
         self._learn(len(padded), len(padded) - rows.start, self._cache.decode_s - before)
         if padding:
-            self._held.truncate(self._cache.truncate(end))
+            self._hold(self._cache.truncate(end))
         return result
 
     def _padded(self, width: int) -> int:
@@ -187,6 +255,8 @@ class Context:
 
     def _resync(self, chunk: Tokens) -> None:
         """After a failed pass: hold exactly what the cache kept of it."""
+        if self._source is not None:
+            self._cache.truncate(len(self._held))  # what was kept has no features
         kept = self._cache.length() - len(self._held)
         if 0 <= kept <= len(chunk):
             self._held.extend(chunk[:kept])

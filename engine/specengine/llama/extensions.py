@@ -1,0 +1,57 @@
+"""Functions that llama.cpp exports with C++ names and llama-cpp-python does not bind.
+
+They are declared in llama.cpp's `llama-ext.h`. A C++ name spells the types of its arguments, in one
+way for Linux and macOS (Itanium ABI; also MinGW) and in another for Microsoft's compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from specengine.errors import BackendError
+from specengine.llama import library
+
+
+class _Symbol(NamedTuple):
+    itanium: str
+    microsoft: str
+    arguments: tuple[Any, ...]
+    result: Any
+
+
+_POINTER, _ID = ctypes.c_void_p, ctypes.c_uint32
+
+_SYMBOLS = {
+    # void (llama_context *, uint32_t layer, bool enable)
+    "llama_set_embeddings_layer_inp": _Symbol(
+        "_Z30llama_set_embeddings_layer_inpP13llama_contextjb",
+        "?llama_set_embeddings_layer_inp@@YAXPEAUllama_context@@I_N@Z",
+        (_POINTER, _ID, ctypes.c_bool),
+        None,
+    ),
+    # float * (llama_context *, uint32_t layer)
+    "llama_get_embeddings_layer_inp": _Symbol(
+        "_Z30llama_get_embeddings_layer_inpP13llama_contextj",
+        "?llama_get_embeddings_layer_inp@@YAPEAMPEAUllama_context@@I@Z",
+        (_POINTER, _ID),
+        ctypes.POINTER(ctypes.c_float),
+    ),
+}
+
+
+def function(name: str) -> Callable[..., Any]:
+    """A function of `llama-ext.h`. Raises BackendError where this build does not export it."""
+    symbol = _SYMBOLS[name]
+    loaded = library.load().llama_cpp._lib
+    for spelling in (name, symbol.itanium, symbol.microsoft):
+        found = getattr(loaded, spelling, None)
+        if found is not None:
+            found.argtypes, found.restype = symbol.arguments, symbol.result
+            bound: Callable[..., Any] = found
+            return bound
+    raise BackendError(
+        f"this build of llama.cpp does not export {name}, which heads that read the target's "
+        f"layers need: draft by lookup or with a model, or build it again with: {library.REBUILD}"
+    )
