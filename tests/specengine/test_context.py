@@ -154,3 +154,36 @@ def test_any_history_of_sequences_and_failures_equals_a_fresh_run(
             last = min(2, len(tokens))
             assert np.array_equal(context.logits(tokens, last), fresh_rows(tokens, last))
         assert context.tokens.tolist() == cache.held
+
+
+def test_a_saved_cache_holds_the_beginning_of_the_text_that_it_is_saved_for() -> None:
+    context = Context(FakeKVCache(MODEL, V), width_step=2)
+    context.logits([0, 1, 2, 3, 4, 4])
+    saved = context.save([0, 1, 2, 3, 0, 1])
+    assert saved is not None
+    cache = FakeKVCache(MODEL, V)
+    other = Context(cache)
+    assert other.restore(saved)
+    assert (other.tokens.tolist(), other.width_step) == ([0, 1, 2, 3], 2)
+    assert np.array_equal(other.logits([0, 1, 2, 3, 2], 1), fresh_rows([0, 1, 2, 3, 2], 1))
+    assert cache.widths == [2]
+
+
+def test_a_cache_that_cannot_be_copied_whole_is_not_saved() -> None:
+    cache = FakeKVCache(MODEL, V)
+    cache.can_save = False
+    context = Context(cache)
+    context.logits([0, 1])
+    assert context.save([0, 1]) is None
+
+
+def test_what_does_not_fit_or_is_not_taken_leaves_an_empty_cache() -> None:
+    context = Context(FakeKVCache(MODEL, V))
+    context.logits([0, 1, 2, 3, 4])
+    saved = context.save([0, 1, 2, 3, 4])
+    assert saved is not None
+    smaller = Context(FakeKVCache(MODEL, V, n_ctx=4))
+    assert not smaller.restore(saved)
+    saved.state.resize(4)
+    assert not context.restore(saved)
+    assert context.tokens.tolist() == []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from specengine.checkpoints import State
 from specengine.errors import BackendError
 from specengine.sequence import Tokens
 
@@ -60,6 +61,7 @@ class FakeKVCache:
         self.passes = 0
         self.widths: list[int] = []
         self.held: list[int] = []
+        self.can_save = True
         self.before_decode: Callable[[], None] = lambda: None
         """Called in the middle of each pass: raise here to break it after half of its tokens."""
         self._model = model
@@ -103,6 +105,12 @@ class FakeKVCache:
 
     def length(self) -> int:
         return len(self.held)
+
+    def save(self) -> State | None:
+        return np.array(self.held, dtype=np.uint8) if self.can_save else None
+
+    def restore(self, state: State) -> None:
+        self.held = state.tolist()
 
 
 def markov(n_vocab: int, seed: int, *, order: int = 3, sharpness: float = 3.0) -> Model:

@@ -5,13 +5,17 @@ Models with a recurrent state have a cache of their own, in `recurrent_cache`.
 
 from __future__ import annotations
 
+import ctypes
 import time
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from specengine.cancel import AbortFlag
+from specengine.checkpoints import State
 from specengine.context import Logits
-from specengine.errors import BackendError, CancelledError, ModelFileError
+from specengine.errors import BackendError, CancelledError
 from specengine.llama import library
 from specengine.llama.batch import Batch, read_logits
 from specengine.llama.model import LlamaModel
@@ -64,11 +68,14 @@ class LlamaKVCache:
         library.clear_errors()
         self.handle: Any = llama.llama_init_from_model(model.handle, params)
         if not self.handle:
-            raise ModelFileError(
+            raise library.failure(
                 f"llama.cpp cannot make a context of {n_ctx} tokens for {model.path.name}: "
                 f"{library.last_error()}; a smaller --ctx needs less memory"
             )
         self._memory = llama.llama_get_memory(self.handle)
+        self.layout = f"{params.n_ctx} {params.flash_attn_type} {params.type_k} {params.type_v}"
+        """What a saved state depends on, besides the model and the build."""
+        self._has_window = llama.llama_model_n_swa(model.handle) > 0
         self._batch = Batch(n_batch)
 
     def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
@@ -100,6 +107,30 @@ class LlamaKVCache:
     def length(self) -> int:
         return int(self._llama.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
 
+    def save(self) -> State | None:
+        # llama.cpp saves nothing that a sliding window has passed, and a rollback may need it.
+        return None if self._has_window else self._read_state(flags=0)
+
+    def restore(self, state: State) -> None:
+        self.clear()
+        if not self._write_state(state, flags=0):
+            self.clear()
+
+    def _read_state(self, flags: int) -> State:
+        size = self._llama.llama_state_seq_get_size_ext(self.handle, SEQUENCE, flags)
+        state = np.empty(size, dtype=np.uint8)
+        self._llama.llama_state_seq_get_data_ext(
+            self.handle, _pointer(state), size, SEQUENCE, flags
+        )
+        return state
+
+    def _write_state(self, state: State, flags: int) -> bool:
+        """Whether llama.cpp took all of `state`."""
+        read = self._llama.llama_state_seq_set_data_ext(
+            self.handle, _pointer(state), state.nbytes, SEQUENCE, flags
+        )
+        return bool(read == state.nbytes)
+
     def _remove(self, length: int) -> bool:
         """Drop everything from `length` on; False where the model cannot: nothing has changed."""
         return bool(self._llama.llama_memory_seq_rm(self._memory, SEQUENCE, length, -1))
@@ -120,3 +151,7 @@ class LlamaKVCache:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _pointer(state: State) -> Any:
+    return state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))

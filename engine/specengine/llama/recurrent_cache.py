@@ -7,14 +7,11 @@ again; else nothing is left and everything is evaluated again.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
-import numpy as np
-
-from specengine.checkpoints import Checkpoint, Checkpoints, State
+from specengine.checkpoints import Checkpoint, Checkpoints
 from specengine.context import Logits
-from specengine.llama.kv_cache import SEQUENCE, LlamaKVCache
+from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.sequence import Tokens
 
@@ -33,7 +30,7 @@ class RecurrentKVCache(LlamaKVCache):
     def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
         self._within_snapshots = 0
         if pos > 0:
-            self._checkpoints.add(pos, self._save())
+            self._checkpoints.add(pos, self._read_state(self._flags))
         try:
             result = super().decode(tokens, pos, rows)
         except BaseException:
@@ -57,31 +54,20 @@ class RecurrentKVCache(LlamaKVCache):
     def clear(self) -> None:
         super().clear()
         self._checkpoints.clear()
+        self._within_snapshots = 0
 
     def _return_to(self, length: int) -> int:
         self._within_snapshots = 0
         checkpoint = self._checkpoints.before(length)
-        if checkpoint is not None and self._restore(checkpoint):
+        if checkpoint is not None and self._return_to_checkpoint(checkpoint):
             return checkpoint.length
         self.clear()
         return 0
 
-    def _save(self) -> State:
-        size = self._llama.llama_state_seq_get_size_ext(self.handle, SEQUENCE, self._flags)
-        state = np.empty(size, dtype=np.uint8)
-        self._llama.llama_state_seq_get_data_ext(
-            self.handle, _pointer(state), size, SEQUENCE, self._flags
-        )
-        return state
-
-    def _restore(self, checkpoint: Checkpoint) -> bool:
-        length, state = checkpoint
-        read = self._llama.llama_state_seq_set_data_ext(
-            self.handle, _pointer(state), state.nbytes, SEQUENCE, self._flags
-        )
+    def _return_to_checkpoint(self, checkpoint: Checkpoint) -> bool:
         # A memory that is not wholly back there, of whatever kind, has to be evaluated anew.
-        return read == state.nbytes and self.length() == length and self._remove(length)
-
-
-def _pointer(state: State) -> Any:
-    return state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        return (
+            self._write_state(checkpoint.state, self._flags)
+            and self.length() == checkpoint.length
+            and self._remove(checkpoint.length)
+        )
