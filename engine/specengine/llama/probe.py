@@ -25,7 +25,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 
 from specengine.llama import library
-from specengine.llama.cpu import Cpu, this_cpu
+from specengine.llama.cpu import this_cpu
 
 CACHE_FILE = "llama-probe.json"
 TIMEOUT_S = 60.0  # of a run that takes half a second
@@ -90,7 +90,7 @@ def probe(
     loaded into this process.
     """
     file = cache_folder / CACHE_FILE
-    key = _key(this_cpu())
+    key = build_key()
     if key is None:
         return _fails("llama-cpp-python is not installed", library.INSTALL)
     cache = _read(file)
@@ -185,7 +185,10 @@ def library_folder() -> Path | None:
     return Path(spec.origin).parent / "lib" if spec and spec.origin else None
 
 
-def _key(cpu: Cpu) -> str | None:
+def build_key() -> str | None:
+    """Of llama.cpp's library and this CPU: what was found with one holds for no other. None where
+    the library is missing.
+    """
     folder = library_folder()
     if folder is None:
         return None
@@ -193,6 +196,7 @@ def _key(cpu: Cpu) -> str | None:
         version = importlib.metadata.version("llama-cpp-python")
     except importlib.metadata.PackageNotFoundError:
         version = ""  # a frozen program carries no metadata
+    cpu = this_cpu()
     files = sorted((f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in folder.glob("*"))
     parts = [version, str(folder), files, cpu.model, sorted(cpu.features)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
