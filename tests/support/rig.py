@@ -44,12 +44,12 @@ class Rig:
         self.vocab = FakeVocab(n_vocab, eog, pieces)
         self.target_cache = FakeKVCache(model, n_vocab, n_ctx=n_ctx)
         self.draft_cache = FakeKVCache(draft or model, n_vocab, n_ctx=draft_n_ctx)
-        acceptance = make_rule(rule, sampling)
+        self.rule = make_rule(rule, sampling)
         self.target = LocalTarget(
             self.vocab,
             Context(self.target_cache),
             Transforms(sampling),
-            acceptance,
+            self.rule,
             logprobs=logprobs,
             on_round=on_round,
         )
@@ -60,7 +60,7 @@ class Rig:
                 SameIds(self.vocab, n_vocab),
                 Context(self.draft_cache),
                 Transforms(sampling),
-                acceptance,
+                self.rule,
             )
 
     def events(self, prompt: Sequence[int], k: int = 4, **options: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from specengine.cancel import AbortFlag
@@ -13,10 +14,10 @@ from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import TokenBuffer, Tokens, common_prefix
 
-_PRIOR = 0.7
+PRIOR = 0.7
 
 
-class ModelBased:
+class ModelBased(ABC):
     """What drafters with a model of their own have in common: its context, and what it costs."""
 
     def __init__(
@@ -27,15 +28,12 @@ class ModelBased:
         abort: AbortFlag | None = None,
     ) -> None:
         """`read` gives the draft model's ids for a text. `abort` stops passes of `context`."""
-        self.name = name
+        self.name = self._model = name
         self.abort = abort
         self.notice: str | None = None
+        self.draft_s = 0.0
         self.context = context
         self.read = read
-
-    @property
-    def draft_s(self) -> float:
-        return self.context.decode_s
 
     def offer(self, prefix: Tokens) -> Offer | None:
         read = self.read(prefix)
@@ -43,23 +41,37 @@ class ModelBased:
         if self.notice is not None:
             return None
         missing = len(read) - common_prefix(self.context.tokens, read)
-        # One token behind is the ordinary state: the first draft pass evaluates it.
-        start_s = self.context.costs.prompt_seconds(missing - 1) if missing > 2 else 0.0
-        return Offer(self.name, self.context.n_ctx - len(read), _PRIOR, start_s, self.token_s)
+        return self._offer(max(1, missing), self.context.n_ctx - len(read))
+
+    def propose(self, prefix: Tokens, k: int) -> Draft:
+        before = self.context.decode_s
+        try:
+            return self._proposal(prefix, k)
+        finally:
+            self.draft_s += self.context.decode_s - before
 
     @property
     def token_s(self) -> float:
         """Seconds for a draft token."""
         return self.context.pass_seconds(1)
 
+    def _offer(self, missing: int, room: int) -> Offer:
+        """`missing`: tokens of the text without a row, at least 1; `room`: what fits after it."""
+        # One token behind is the ordinary state: the first draft pass evaluates it.
+        start_s = self.context.costs.prompt_seconds(missing - 1) if missing > 2 else 0.0
+        return Offer(self.name, room, PRIOR, start_s, self.token_s)
+
+    @abstractmethod
+    def _proposal(self, prefix: Tokens, k: int) -> Draft: ...
+
     def _why_not(self, read: Tokens) -> str | None:
         if len(read) >= self.context.n_ctx:
             return (
-                f"the draft model {self.name} has a context of {self.context.n_ctx} tokens, "
+                f"the draft model {self._model} has a context of {self.context.n_ctx} tokens, "
                 "which this chat has outgrown: going on without drafts"
             )
         if int(read.max()) >= self.context.n_vocab:
-            return f"the text has tokens that the draft model {self.name} does not know"
+            return f"the text has tokens that the draft model {self._model} does not know"
         return None
 
 
@@ -83,7 +95,7 @@ class ModelDrafter(ModelBased):
         self._transforms = transforms
         self._rule = rule
 
-    def propose(self, prefix: Tokens, k: int) -> Draft:
+    def _proposal(self, prefix: Tokens, k: int) -> Draft:
         draft = Draft()
         text, read = TokenBuffer(prefix), TokenBuffer(self.read(prefix))
         for _ in range(k):

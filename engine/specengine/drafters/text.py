@@ -39,7 +39,7 @@ class TextDrafter(ModelBased):
     def token_s(self) -> float:
         return self.context.pass_seconds(1) * self._steps / self._tokens
 
-    def propose(self, prefix: Tokens, k: int) -> Draft:
+    def _proposal(self, prefix: Tokens, k: int) -> Draft:
         read = TokenBuffer(self.read(prefix))
         data = b""
         tokens: list[int] = []

@@ -1,0 +1,91 @@
+"""All draft tokens from one pass: a draft model that was trained with mask tokens (PARD, An et al.
+2025).
+
+Mask tokens after the text stand for draft tokens that nobody knows yet. The row of the last token
+gives the distribution of the first draft token, the row of each mask token that of the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from specengine.cancel import AbortFlag
+from specengine.context import Context, Logits
+from specengine.controller import Offer
+from specengine.draft import Draft
+from specengine.drafters.bridge import Bridge
+from specengine.drafters.model import PRIOR, ModelBased
+from specengine.rules import AcceptanceRule
+from specengine.sampling import Transforms
+from specengine.sequence import TokenBuffer, Tokens
+
+NAME = "parallel"
+
+
+class ParallelDrafter(ModelBased):
+    """Draft tokens are drawn apart, each from its own row. Its cache follows the text: the mask
+    tokens are the end of a text that goes on otherwise.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        bridge: Bridge,
+        mask: int,
+        context: Context,
+        transforms: Transforms,
+        rule: AcceptanceRule,
+        abort: AbortFlag | None = None,
+    ) -> None:
+        """`mask` is an id of the draft model, `context` its own."""
+        super().__init__(model, context, bridge.read, abort)
+        self.name = NAME
+        self._bridge = bridge
+        self._mask = mask
+        self._transforms = transforms
+        self._rule = rule
+
+    def _offer(self, missing: int, room: int) -> Offer:
+        context = self.context
+        start_s, beside = 0.0, missing - 1  # tokens that the cache lacks come along in the pass
+        if beside > context.max_rows:
+            start_s, beside = context.costs.prompt_seconds(beside), 0
+        return Offer(
+            self.name,
+            min(room, context.max_rows),
+            PRIOR,
+            start_s,
+            together_s=lambda k: context.pass_seconds(beside + k),
+        )
+
+    def _proposal(self, prefix: Tokens, k: int) -> Draft:
+        masks = np.full(k - 1, self._mask, dtype=np.int32)
+        rows = self.context.logits(np.concatenate((self.read(prefix), masks)), last=k)
+        own = (self._bridge.row(row) for row in rows)
+        return draw_each(own, prefix, self._transforms, self._rule, self._bridge.ends)
+
+
+def draw_each(
+    rows: Iterable[Logits],
+    prefix: Tokens,
+    transforms: Transforms,
+    rule: AcceptanceRule,
+    ends: frozenset[int],
+) -> Draft:
+    """A draft token from each of `rows`, up to one that ends the text.
+
+    The logits know nothing of the draft tokens before them, penalties and grammar do: q is what
+    they make of the row after those tokens, which is what the token is drawn from.
+    """
+    draft = Draft()
+    text = TokenBuffer(prefix)
+    for row in rows:
+        q = transforms.distribution(row, text.view())
+        token = rule.draw(q, position=len(text))
+        draft.append(token, q if len(q.ids) > 1 else None)
+        if token in ends:
+            break
+        text.append(token)
+    return draft
