@@ -1,7 +1,7 @@
-"""Functions that llama.cpp exports with C++ names and llama-cpp-python does not bind.
+"""Functions of llama.cpp's `llama-ext.h`, which it exports with C++ names.
 
-They are declared in llama.cpp's `llama-ext.h`. A C++ name spells the types of its arguments, in one
-way for Linux and macOS (Itanium ABI; also MinGW) and in another for Microsoft's compiler.
+A C++ name spells the types of the arguments, in one way for Linux and macOS (Itanium ABI; also
+MinGW) and in another for Microsoft's compiler.
 """
 
 from __future__ import annotations
@@ -38,6 +38,20 @@ _SYMBOLS = {
         (_POINTER, _ID),
         ctypes.POINTER(ctypes.c_float),
     ),
+    # void (llama_context *, bool enable, bool masked)
+    "llama_set_embeddings_nextn": _Symbol(
+        "_Z26llama_set_embeddings_nextnP13llama_contextbb",
+        "?llama_set_embeddings_nextn@@YAXPEAUllama_context@@_N1@Z",
+        (_POINTER, ctypes.c_bool, ctypes.c_bool),
+        None,
+    ),
+    # float * (llama_context *)
+    "llama_get_embeddings_nextn": _Symbol(
+        "_Z26llama_get_embeddings_nextnP13llama_context",
+        "?llama_get_embeddings_nextn@@YAPEAMPEAUllama_context@@@Z",
+        (_POINTER,),
+        ctypes.POINTER(ctypes.c_float),
+    ),
 }
 
 
@@ -52,6 +66,6 @@ def function(name: str) -> Callable[..., Any]:
             bound: Callable[..., Any] = found
             return bound
     raise BackendError(
-        f"this build of llama.cpp does not export {name}, which heads that read the target's "
-        f"layers need: draft by lookup or with a model, or build it again with: {library.REBUILD}"
+        f"this build of llama.cpp does not export {name}, which heads need: draft by lookup or "
+        f"with a model, or build it again with: {library.REBUILD}"
     )

@@ -1,0 +1,159 @@
+"""llama.cpp's context of a head: the real `specengine.head_context.Head`."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from specengine.cancel import AbortFlag
+from specengine.context import Logits
+from specengine.errors import BackendError, CancelledError, ModelFileError
+from specengine.features import Features
+from specengine.llama import extensions, library
+from specengine.llama.batch import read_logits
+from specengine.llama.model import LlamaModel
+from specengine.sequence import Tokens
+
+_N_BATCH = 64  # llama.cpp makes room for the logits of each row of a batch
+_PADDING_CELLS = 64
+_ABORTED = 2  # the result of llama_decode and llama_encode
+
+
+class HeadModel(LlamaModel):
+    """A model that goes on from the hidden states of another, and writes nothing alone."""
+
+    def _writes_token_by_token(self) -> bool:
+        return True
+
+
+class HeadCache(ABC):
+    """A head beside its target. Every call must come from the thread that created it."""
+
+    def __init__(
+        self,
+        model: LlamaModel,
+        target: Any,
+        *,
+        n_ctx: int,
+        n_threads: int,
+        abort: AbortFlag,
+        flash_attention: bool = False,
+    ) -> None:
+        """`target`: the target's llama.cpp context, which must outlive this one: the head may
+        borrow its embeddings and its output matrix. Raises ModelFileError, BackendError.
+        """
+        llama = library.load()
+        self._llama = llama
+        self.n_ctx = n_ctx
+        self.n_vocab = model.vocab.size
+        self.n_batch = _N_BATCH
+        self.n_embd = int(llama.llama_model_n_embd(model.handle))
+        self.decode_s = 0.0
+        self._abort = abort  # llama.cpp keeps only its address
+        params = llama.llama_context_default_params()
+        params.n_ctx = n_ctx + _PADDING_CELLS
+        params.n_batch = params.n_ubatch = params.n_outputs_max = _N_BATCH
+        params.n_threads = params.n_threads_batch = n_threads
+        params.flash_attn_type = int(flash_attention)
+        params.abort_callback = llama.ggml_abort_callback(abort.callback_address)
+        params.abort_callback_data = abort.address
+        params.no_perf = True
+        params.ctx_other = target
+        library.clear_errors()
+        self.handle: Any = llama.llama_init_from_model(model.handle, params)
+        if not self.handle:
+            raise ModelFileError(
+                f"llama.cpp cannot make a context of {n_ctx} tokens for {model.path.name}: "
+                f"{library.last_error()}; a smaller --ctx needs less memory"
+            )
+        extensions.function("llama_set_embeddings_nextn")(self.handle, True, True)
+        self._get_hidden = extensions.function("llama_get_embeddings_nextn")
+        self._memory = llama.llama_get_memory(self.handle)
+
+    @property
+    @abstractmethod
+    def width(self) -> int: ...
+
+    @abstractmethod
+    def fuse(self, features: Features) -> Features: ...
+
+    def decode(
+        self, tokens: Tokens, hidden: Features, pos: int, *, last: bool
+    ) -> tuple[Logits, Features] | None:
+        n = len(tokens)
+        self._call(self._llama.llama_decode, tokens, hidden, pos, output=last)
+        if not last:
+            return None
+        return read_logits(self.handle, n, self.n_vocab)[-1], self._hidden(n)[-1:].copy()
+
+    def truncate(self, length: int) -> None:
+        if not self._llama.llama_memory_seq_rm(self._memory, 0, length, -1):
+            raise BackendError(f"llama.cpp cannot drop what follows row {length} of a head")
+
+    def _call(
+        self, function: Any, tokens: Tokens | None, embd: Features, pos: int | None, *, output: bool
+    ) -> None:
+        """One pass, at position `pos` or the next. The graphs of heads compute every row: either
+        all of them are asked for, or none.
+        """
+        n = len(embd)
+        embd = np.ascontiguousarray(embd, dtype=np.float32)
+        ids = None if tokens is None else np.ascontiguousarray(tokens, dtype=np.int32)
+        positions = None if pos is None else np.arange(pos, pos + n, dtype=np.int32)
+        outputs = np.full(n, output, dtype=np.int8)
+        batch = self._llama.llama_batch(
+            n_tokens=n,
+            token=None if ids is None else _pointer(ids, ctypes.c_int32),
+            embd=_pointer(embd, ctypes.c_float),
+            pos=None if positions is None else _pointer(positions, ctypes.c_int32),
+            logits=_pointer(outputs, ctypes.c_int8),
+        )
+        started = time.perf_counter()
+        status = function(self.handle, batch)
+        self._llama.llama_synchronize(self.handle)
+        self.decode_s += time.perf_counter() - started
+        if status == _ABORTED:
+            raise CancelledError("cancelled")
+        if status != 0:
+            raise BackendError(
+                f"llama.cpp could not evaluate {n} rows of a head (code "
+                f"{status}): {library.last_error()}"
+            )
+
+    def _hidden(self, n: int) -> Features:
+        """What the last pass left for the next head step: a view of shape (n, n_embd)."""
+        shape = (n, self.n_embd)
+        rows: Features = np.ctypeslib.as_array(self._get_hidden(self.handle), shape=shape)
+        return rows
+
+    def close(self) -> None:
+        if self.handle:
+            self._llama.llama_free(self.handle)
+            self.handle = None
+
+
+class Eagle3Cache(HeadCache):
+    """An EAGLE-3 head (Li et al. 2025): an encoder fuses the inputs of three of the target's
+    layers into a hidden state, from which a decoder layer goes on.
+    """
+
+    def __init__(self, model: LlamaModel, target: Any, *, width: int, **settings: Any) -> None:
+        """`width`: that of the features. The header has passed `heads.check_head`."""
+        super().__init__(model, target, **settings)
+        self._width = width
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    def fuse(self, features: Features) -> Features:
+        self._call(self._llama.llama_encode, None, features, None, output=True)
+        return self._hidden(len(features)).copy()
+
+
+def _pointer(array: np.ndarray, kind: Any) -> Any:
+    return array.ctypes.data_as(ctypes.POINTER(kind))
