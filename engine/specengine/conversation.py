@@ -15,29 +15,39 @@ def fit_turns(
     """The turns that fit `budget` tokens, and how many were left out.
 
     Whole exchanges leave, a question together with its answer, the oldest first. System turns and
-    the newest exchange stay. `n_tokens_of` encodes turns and counts. Raises ContextFullError where
-    even that is too long.
+    the newest exchange stay. Half the budget leaves at once, whenever it is full: in between, each
+    prompt begins with the one before, and the KV cache holds that. `n_tokens_of` encodes turns and
+    counts. Raises ContextFullError where even the newest exchange is too long.
     """
     exchanges = _exchanges(turns)
+    total = n_tokens_of(turns)
+    excess = total - budget
+    if excess <= 0:
+        return list(turns), 0
 
     def without(n: int) -> list[Turn]:
         left_out = {i for exchange in exchanges[:n] for i in exchange}
         return [turn for i, turn in enumerate(turns) if i not in left_out]
 
-    def fits(n: int) -> bool:
-        return n_tokens_of(without(n)) <= budget
-
-    if fits(0):
-        return list(turns), 0
     most = max(len(exchanges) - 1, 0)
-    fewest = 1 + bisect.bisect_left(range(1, most + 1), True, key=fits)
-    if fewest > most:
+
+    def fewest(n_tokens: int) -> int:
+        """How many exchanges have so many tokens; more than may leave where even those have not."""
+        return 1 + bisect.bisect_left(
+            range(1, most + 1), n_tokens, key=lambda n: total - n_tokens_of(without(n))
+        )
+
+    half = max(budget // 2, 1)
+    n = fewest(-(-excess // half) * half)
+    if n > most:
+        n = fewest(excess)
+    if n > most:
         raise ContextFullError(
             f"the last message needs {n_tokens_of(without(most))} tokens with what must stand "
             f"before it, and the context has room for {budget}: shorten it, or raise --ctx if the "
             "model takes more"
         )
-    kept = without(fewest)
+    kept = without(n)
     return kept, len(turns) - len(kept)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -29,7 +30,13 @@ def size(turns: Sequence[Turn]) -> int:
 
 @pytest.mark.parametrize(
     ("budget", "kept", "dropped"),
-    [(55, "sabcde", 0), (54, "scde", 2), (35, "scde", 2), (34, "se", 4), (15, "se", 4)],
+    [
+        (55, "sabcde", 0),
+        (54, "se", 4),  # half of 54 is more than the first exchange
+        (37, "scde", 2),
+        (36, "se", 4),
+        (15, "se", 4),
+    ],
 )
 def test_the_oldest_exchanges_leave_and_the_system_stays(
     budget: int, kept: str, dropped: int
@@ -58,13 +65,15 @@ def test_an_answer_to_continue_stays_with_its_question() -> None:
 
 
 def test_a_greeting_before_the_first_question_leaves_first() -> None:
-    chat = [Turn("assistant", "g" * 10), *CHAT]
-    turns, count = fit_turns(chat, size, 55)
+    chat = [Turn("assistant", "g" * 30), *CHAT]
+    turns, count = fit_turns(chat, size, 60)
     assert (turns, count) == (CHAT, 1)
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=9), st.integers(20, 99))
-def test_no_more_leaves_than_must(lengths: list[tuple[int, int]], budget: int) -> None:
+def test_what_is_left_fits_and_is_about_half_at_least(
+    lengths: list[tuple[int, int]], budget: int
+) -> None:
     chat = [SYSTEM]
     for question, answer in lengths:
         chat += [Turn("user", "q" * question), Turn("assistant", "a" * answer)]
@@ -72,7 +81,27 @@ def test_no_more_leaves_than_must(lengths: list[tuple[int, int]], budget: int) -
     turns, count = fit_turns(chat, size, budget)
     assert turns == [SYSTEM, *chat[1 + count :]]
     assert size(turns) <= budget
-    assert count == 0 or size([*chat[count - 1 : count + 1], *turns]) > budget
+    assert (count == 0) == (size(chat) <= budget)
+    assert count == 0 or size([*chat[count - 1 : count + 1], *turns]) > budget - budget // 2
+
+
+def test_where_a_long_last_message_needs_more_than_half_no_more_leaves_than_must() -> None:
+    chat = [*CHAT[:-1], Turn("user", "e" * 55)]
+    turns, count = fit_turns(chat, size, 90)
+    assert ("".join(turn.text[0] for turn in turns), count) == ("scde", 2)
+
+
+def test_a_growing_chat_seldom_begins_elsewhere() -> None:
+    """Each other beginning is a whole prompt to evaluate."""
+    chat: list[Turn] = []
+    beginnings = []
+    for i in range(60):
+        chat.append(Turn("user", f"{i:010}"))
+        turns, _ = fit_turns(chat, size, 200)
+        beginnings.append(turns[0].text)
+        chat.append(Turn("assistant", "a" * 10))
+    changes = sum(a != b for a, b in itertools.pairwise(beginnings))
+    assert changes == 10  # of the 50 questions after the context is full, one in five
 
 
 def test_questions_that_were_never_answered_become_one() -> None:
