@@ -1,0 +1,38 @@
+"""Keeps the terminal for the screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def terminal_for_screen(log: Path) -> Iterator[None]:
+    """Gives standard error to Textual under another descriptor, and number 2 to `log`.
+
+    So nothing that C code prints gets into the screen, and the screen gets into nothing that
+    catches what C code prints (why llama.cpp refuses a grammar). On Windows Textual writes to
+    standard output.
+    """
+    if sys.platform == "win32" or sys.__stderr__ is None:
+        yield
+        return
+    try:
+        log_descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError:
+        yield
+        return
+    before = sys.stderr, sys.__stderr__
+    encoding = sys.__stderr__.encoding
+    with os.fdopen(os.dup(2), "w", encoding=encoding, errors="backslashreplace") as screen:
+        os.dup2(log_descriptor, 2)
+        os.close(log_descriptor)
+        sys.stderr = sys.__stderr__ = screen  # type: ignore[misc]
+        try:
+            yield
+        finally:
+            sys.stderr, sys.__stderr__ = before  # type: ignore[misc]
+            os.dup2(screen.fileno(), 2)
