@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 
 from specengine.chat_template import Turn
 from specengine.errors import ContextFullError
+from specengine.sequence import as_tokens, common_prefix
+
+_UNSETTLED = 2  # of the last tokens, which the next letters may change
 
 
 def fit_turns(
@@ -49,6 +52,17 @@ def fit_turns(
         )
     kept = without(n)
     return kept, len(turns) - len(kept)
+
+
+def stable_beginning(
+    turns: Sequence[Turn], typed: str, encode: Callable[[Sequence[Turn]], Sequence[int]]
+) -> Sequence[int]:
+    """The ids that a prompt will begin with when the question that is being typed after `turns` is
+    asked, as far as they do not depend on what is typed after `typed`. Raises what `encode` raises.
+    """
+    one, other = (encode([*turns, Turn("user", typed + ending)]) for ending in ("a", "1"))
+    settled = common_prefix(as_tokens(one), as_tokens(other)) - _UNSETTLED
+    return one[: max(0, settled)]
 
 
 def alternating(turns: Sequence[Turn]) -> list[Turn]:

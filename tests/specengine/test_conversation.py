@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specengine.chat_template import Turn
-from specengine.conversation import alternating, fit_turns
+from specengine.chat_template import CHATML, Turn, encode_chat
+from specengine.conversation import alternating, fit_turns, stable_beginning
 from specengine.errors import ContextFullError
+from specengine.llama.model import LlamaModel
+from specengine.vocab import Vocab
 
 SYSTEM = Turn("system", "s" * 5)
 CHAT = [
@@ -108,3 +111,25 @@ def test_questions_that_were_never_answered_become_one() -> None:
     turns = [SYSTEM, Turn("user", "first"), Turn("user", "second"), Turn("assistant", "ok", (7,))]
     one = Turn("user", "first\n\nsecond")
     assert alternating(turns) == [SYSTEM, one, turns[-1]]
+
+
+@pytest.fixture(scope="module")
+def vocab(tiny_model: Path) -> Iterator[Vocab]:
+    with LlamaModel(tiny_model, vocab_only=True) as model:
+        yield model.vocab
+
+
+@pytest.mark.parametrize("goes_on", ["", " one", "d", "!\n\nAnd 2+2?", "17"])
+@pytest.mark.parametrize("typed", ["", "Wha", "What is the name of the", "Line\n", "It is 20"])
+def test_what_is_typed_on_keeps_the_stable_beginning(
+    vocab: Vocab, typed: str, goes_on: str
+) -> None:
+    def encode(turns: Sequence[Turn]) -> list[int]:
+        return encode_chat(CHATML, turns, vocab)
+
+    beginning = stable_beginning([SYSTEM, *CHAT[1:3]], typed, encode)
+    asked = encode([SYSTEM, *CHAT[1:3], Turn("user", typed + goes_on)])
+    assert asked[: len(beginning)] == beginning
+    before = encode([SYSTEM, *CHAT[1:3], Turn("user", "")])[:-8]
+    assert beginning[: len(before)] == before
+    assert len(beginning) >= len(before) + len(vocab.tokenize(typed)) - 3
