@@ -1,4 +1,4 @@
-"""llama.cpp's context of a head: the real `specengine.head_context.Head`."""
+"""llama.cpp's contexts of heads: models that go on from the hidden states of another."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ _ABORTED = 2  # the result of llama_decode and llama_encode
 
 
 class HeadModel(LlamaModel):
-    """A model that goes on from the hidden states of another, and writes nothing alone."""
+    """A model that writes nothing alone."""
 
     def _writes_token_by_token(self) -> bool:
         return True
 
 
-class HeadCache(ABC):
-    """A head beside its target. Every call must come from the thread that created it."""
+class CompanionCache:
+    """The context of a head beside that of its target. Every call must come from the thread that
+    created it.
+    """
 
     def __init__(
         self,
@@ -70,45 +72,34 @@ class HeadCache(ABC):
                 f"llama.cpp cannot make a context of {n_ctx} tokens for {model.path.name}: "
                 f"{library.last_error()}; a smaller --ctx needs less memory"
             )
-        extensions.function("llama_set_embeddings_nextn")(self.handle, True, True)
         self._get_hidden = extensions.function("llama_get_embeddings_nextn")
         self._memory = llama.llama_get_memory(self.handle)
-
-    @property
-    @abstractmethod
-    def width(self) -> int: ...
-
-    @abstractmethod
-    def fuse(self, features: Features) -> Features: ...
-
-    def decode(
-        self, tokens: Tokens, hidden: Features, pos: int, *, last: bool
-    ) -> tuple[Logits, Features] | None:
-        n = len(tokens)
-        self._call(self._llama.llama_decode, tokens, hidden, pos, output=last)
-        if not last:
-            return None
-        return read_logits(self.handle, n, self.n_vocab)[-1], self._hidden(n)[-1:].copy()
 
     def truncate(self, length: int) -> None:
         if not self._llama.llama_memory_seq_rm(self._memory, 0, length, -1):
             raise BackendError(f"llama.cpp cannot drop what follows row {length} of a head")
 
     def _call(
-        self, function: Any, tokens: Tokens | None, embd: Features, pos: int | None, *, output: bool
+        self,
+        function: Any,
+        tokens: Tokens | None,
+        embd: Features | None,
+        pos: int | None,
+        *,
+        output: bool,
     ) -> None:
         """One pass, at position `pos` or the next. The graphs of heads compute every row: either
         all of them are asked for, or none.
         """
-        n = len(embd)
-        embd = np.ascontiguousarray(embd, dtype=np.float32)
+        n = next(len(given) for given in (tokens, embd) if given is not None)
+        rows = None if embd is None else np.ascontiguousarray(embd, dtype=np.float32)
         ids = None if tokens is None else np.ascontiguousarray(tokens, dtype=np.int32)
-        positions = None if pos is None else np.arange(pos, pos + n, dtype=np.int32)
+        positions = None if pos is None else _positions(pos, n)
         outputs = np.full(n, output, dtype=np.int8)
         batch = self._llama.llama_batch(
             n_tokens=n,
             token=None if ids is None else _pointer(ids, ctypes.c_int32),
-            embd=_pointer(embd, ctypes.c_float),
+            embd=None if rows is None else _pointer(rows, ctypes.c_float),
             pos=None if positions is None else _pointer(positions, ctypes.c_int32),
             logits=_pointer(outputs, ctypes.c_int8),
         )
@@ -136,6 +127,30 @@ class HeadCache(ABC):
             self.handle = None
 
 
+class HeadCache(CompanionCache, ABC):
+    """A head that takes one step for each draft token: the real `specengine.head_context.Head`."""
+
+    def __init__(self, model: LlamaModel, target: Any, **settings: Any) -> None:
+        super().__init__(model, target, **settings)
+        extensions.function("llama_set_embeddings_nextn")(self.handle, True, True)
+
+    @property
+    @abstractmethod
+    def width(self) -> int: ...
+
+    @abstractmethod
+    def fuse(self, features: Features) -> Features: ...
+
+    def decode(
+        self, tokens: Tokens, hidden: Features, pos: int, *, last: bool
+    ) -> tuple[Logits, Features] | None:
+        n = len(tokens)
+        self._call(self._llama.llama_decode, tokens, hidden, pos, output=last)
+        if not last:
+            return None
+        return read_logits(self.handle, n, self.n_vocab)[-1], self._hidden(n)[-1:].copy()
+
+
 class Eagle3Cache(HeadCache):
     """An EAGLE-3 head (Li et al. 2025): an encoder fuses the inputs of three of the target's
     layers into a hidden state, from which a decoder layer goes on.
@@ -153,6 +168,15 @@ class Eagle3Cache(HeadCache):
     def fuse(self, features: Features) -> Features:
         self._call(self._llama.llama_encode, None, features, None, output=True)
         return self._hidden(len(features)).copy()
+
+
+def _positions(start: int, n: int) -> Tokens:
+    """Those of `n` rows. Where rotary positions have sections, they come section by section: three
+    alike and one of zeros. Other models read the first.
+    """
+    positions = np.tile(np.arange(start, start + n, dtype=np.int32), 4)
+    positions[3 * n :] = 0
+    return positions
 
 
 def _pointer(array: np.ndarray, kind: Any) -> Any:
