@@ -9,6 +9,7 @@ import numpy as np
 
 from specengine.context import Context
 from specengine.costs import PassCosts
+from specengine.errors import CancelledError
 
 # In the order of what they tell; measured until the time is up.
 _WIDTHS = (1, 5, 2, 9, 3, 17, 4, 6, 8, 12, 7, 13)
@@ -18,7 +19,7 @@ _PROMPT = 64  # tokens before the measured ones
 def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
     """Measure passes of several widths for about `budget_s` seconds, into `context.costs`.
 
-    Empties the cache. Raises CancelledError where the context is aborted.
+    Empties the cache. Raises CancelledError where the context is aborted: nothing was measured.
     """
     started = time.perf_counter()
     widest = min(context.max_rows, context.n_ctx - _PROMPT)
@@ -31,6 +32,10 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
             context.logits(sequence, last=width)
             context.costs.forget(width)  # the first pass of a width also builds its graph
             context.logits(sequence, last=width)
+    except CancelledError:
+        for width in _WIDTHS:  # a few widths are no measure of the others
+            context.costs.forget(width)
+        raise
     finally:
         context.forget()
 

@@ -1,10 +1,12 @@
 """Measuring what passes cost, on a cache whose passes have known prices."""
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from specengine.calibrate import calibrate, measure_passes
 from specengine.context import Context
+from specengine.errors import CancelledError
 from specengine.sequence import Tokens
 from support.fakes import FakeKVCache, markov
 
@@ -46,4 +48,19 @@ def test_calibration_leaves_out_the_first_pass_of_a_width_and_empties_the_cache(
     calibrate(context, budget_s=60)
     costs = context.costs
     assert costs.seconds(9) / costs.seconds(3) > 3
+    assert cache.held == []
+
+
+def test_a_calibration_that_was_cancelled_is_done_anew() -> None:
+    cache = PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=17)
+    context = Context(cache)
+
+    def cancel() -> None:
+        if cache.passes == 5:
+            raise CancelledError("cancelled")
+
+    cache.before_decode = cancel
+    with pytest.raises(CancelledError):
+        calibrate(context)
+    assert not context.costs
     assert cache.held == []
