@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -20,6 +21,7 @@ from specengine.errors import BackendError, SpecEngineError
 from specengine.events import Progress
 from specengine.gguf import GGUF, read_gguf
 from specengine.llama.probe import probe
+from specengine.placement import GpuLayers
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +44,21 @@ def prepare(
     cancel: Event,
     *,
     offline: bool | None = None,
+    gpu_layers: GpuLayers = GpuLayers(),  # noqa: B008, it is immutable
+    freed: Mapping[str, int] | None = None,
 ) -> PreparedPair:
     """Fetch what is missing and refuse what cannot work, before llama.cpp sees any of it.
 
+    `gpu_layers` are wanted on GPUs, of whose memory `freed` bytes will be free by then.
     Blocks, for as long as a download takes. Raises SpecchatError or SpecEngineError with one line:
     a file that is no model, or without a vocabulary, a pair larger than memory.
     """
+    probed = probe(locations.cache_dir())
+    if not probed.works:
+        raise BackendError(explain_probe(probed))
+
+    def require_room(target: GGUF, draft: GGUF | None) -> None:
+        require_memory(target, draft, profile.n_ctx, gpu_layers=gpu_layers, freed=freed)
 
     def fetch(name: str, offline: bool | None = offline) -> GGUF:
         path = ensure_model(
@@ -61,14 +72,12 @@ def prepare(
     target = fetch(profile.target)
     draft = None
     if profile.draft == "auto":
-        draft = _first_that_suits(profile, target, lambda name: fetch(name, offline=True))
+        find = partial(fetch, offline=True)
+        draft = _first_that_suits(profile, target, find, require_room)
     elif profile.draft and profile.draft not in DRAFTERS_WITHOUT_MODEL:
         draft = fetch(profile.draft)
     vocabularies = require_compatible(target, draft) if draft is not None else None
-    require_memory(target, draft, profile.n_ctx)
-    probed = probe(locations.cache_dir())
-    if not probed.works:
-        raise BackendError(explain_probe(probed))
+    require_room(target, draft)
     return PreparedPair(
         target.path,
         draft.path if draft is not None else None,
@@ -85,13 +94,18 @@ def draft_method(profile: Profile, has_model: bool) -> DraftMethod:
     return "lookup" if profile.draft in ("lookup", "auto") else "none"
 
 
-def _first_that_suits(profile: Profile, target: GGUF, find: Callable[[str], GGUF]) -> GGUF | None:
+def _first_that_suits(
+    profile: Profile,
+    target: GGUF,
+    find: Callable[[str], GGUF],
+    require_room: Callable[[GGUF, GGUF], None],
+) -> GGUF | None:
     """The first draft model of the profile that is here, and works and fits beside the target."""
     for name in profile.alternatives:
         try:
             draft = find(name)
             require_compatible(target, draft)
-            require_memory(target, draft, profile.n_ctx)
+            require_room(target, draft)
         except (SpecchatError, SpecEngineError) as error:
             logger.info("not drafting with %s: %s", name, error)
         else:

@@ -30,6 +30,7 @@ from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, Progress
 from specengine.inspection import InspectedRound
 from specengine.pair import MAX_DRAFT, LoadOptions, Pair
+from specengine.placement import GpuLayers
 from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics
 from specengine.thread import EngineThread
@@ -77,6 +78,7 @@ class Runtime:
         registry: Registry,
         *,
         n_threads: int | None = None,
+        gpu_layers: GpuLayers = GpuLayers(),  # noqa: B008, it is immutable
         offline: bool = False,
         earlier: Callable[[str], Sequence[Sequence[int]]] | None = None,
         remote: RemoteOptions | None = None,
@@ -87,6 +89,7 @@ class Runtime:
         self.profile: Profile | None = None
         self._registry = registry
         self._n_threads = n_threads
+        self._gpu_layers = gpu_layers
         self._offline = offline
         self._earlier = earlier
         self._costs = CostStore(locations.cache_dir() / "pass-costs.json", n_threads)
@@ -117,6 +120,8 @@ class Runtime:
             on_event,
             self._cancel_loading,
             offline=self._offline or None,
+            gpu_layers=self._gpu_layers,
+            freed=self._pair.gpu_bytes if isinstance(self._pair, Pair) else {},
         )
 
         def swap() -> None:
@@ -126,6 +131,7 @@ class Runtime:
                 profile.n_ctx,
                 self._n_threads,
                 ready.use_extra_bufts,
+                self._gpu_layers,
                 self._costs.load(self._files),
             )
             started = time.perf_counter()
@@ -144,6 +150,11 @@ class Runtime:
             self.profile = profile
 
         await asyncio.wrap_future(self._thread.submit(swap))
+
+    @property
+    def placement(self) -> str:
+        """What of the loaded models is on which GPU, in one line; empty where nothing is."""
+        return self._pair.placement if isinstance(self._pair, Pair | RemotePair) else ""
 
     async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         """Answer the last of `turns`. Always ends with exactly one Finished, errors included."""
@@ -217,6 +228,7 @@ class Runtime:
                     ready.n_ctx,
                     self._n_threads,
                     ready.use_extra_bufts,
+                    self._gpu_layers,
                     self._costs.load(self._files),
                 ),
                 self._remote,
@@ -259,6 +271,8 @@ class Runtime:
             yield from _answer_of(pair, turns, options)
             return
         prompt, notices = _encode(pair, turns, options)
+        if isinstance(pair, Pair | RemotePair):
+            notices, pair.notices = (*notices, *pair.notices), []  # those of loading: once
         if options.drafting and options.draft_length is None:
             # Once per model: the controller has to know what it promises.
             emit(Progress("measure", 0, 0, "this machine"))

@@ -19,6 +19,7 @@ from pydantic_settings import (
 
 from specchat import locations
 from specchat.errors import SpecchatError
+from specengine.placement import GpuLayers
 from specengine.sampling import SamplingParams
 
 _PREFIX = "SPECCHAT_"
@@ -46,6 +47,12 @@ class Settings(BaseSettings):
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
     """Threads that llama.cpp computes with. Unset: what suits this machine."""
 
+    gpu_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """Layers of the target on GPUs, its output counted as one. Unset: as many as fit."""
+
+    draft_gpu_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """The same of the draft model, which comes first."""
+
     ctx: Annotated[int, Field(ge=64)] | None = None
     """Context length in tokens. Unset: the profile's."""
 
@@ -63,8 +70,20 @@ class Settings(BaseSettings):
     """What to do where the connection to a target is lost amid an answer: wait until it is back,
     stop and keep what came, or go on locally in the words of the draft model."""
 
+    read_ahead: bool = True
+    """Evaluate the prompt while it is typed, on this computer: it changes no text, only how soon
+    the answer begins."""
+
+    kept_states_mb: Annotated[int, Field(ge=0)] = 1024
+    """Megabytes of disk for what has been evaluated of chats, so that one that is opened again goes
+    on at once; the chats used last are kept. 0 keeps none."""
+
     theme: str = "specchat-dark"
     """Colours of the screen: specchat-dark, specchat-light, or the name of a Textual theme."""
+
+    @property
+    def gpu(self) -> GpuLayers:
+        return GpuLayers(self.gpu_layers, self.draft_gpu_layers)
 
     @property
     def sampling_overrides(self) -> dict[str, Any]:

@@ -9,6 +9,10 @@ class ModelFileError(SpecEngineError):
     """A model file cannot be used: truncated, not GGUF, too large, refused by llama.cpp."""
 
 
+class OutOfMemoryError(ModelFileError):
+    """llama.cpp found no memory for a model or its context, on a GPU or in main memory."""
+
+
 class VocabMismatchError(SpecEngineError):
     """Two models do not share a vocabulary; the message names the first token that differs."""
 
@@ -27,6 +31,10 @@ class GrammarError(SpecEngineError):
 
 class SamplingError(SpecEngineError):
     """A sampling setting is out of range, or logits cannot be sampled (NaN, everything masked)."""
+
+
+class NothingToDrawError(SamplingError):
+    """Every token is masked: by the grammar, the logit bias, or a vocabulary without it."""
 
 
 class BackendError(SpecEngineError):

@@ -17,20 +17,27 @@ from specengine.drafters import Drafter
 from specengine.drafting import Drafting, DraftMethod
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
+from specengine.gguf import read_gguf
 from specengine.grammar import Grammar
 from specengine.inspection import InspectedRound
-from specengine.llama import library
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
+from specengine.offload import load_smaller, plan
+from specengine.placement import GpuLayers, Placement, summary, usage
 from specengine.rules import AcceptanceRule, make_rule
 from specengine.sampling import SamplingParams, Transforms
+from specengine.sequence import as_tokens, common_prefix
+from specengine.state_key import state_key
 from specengine.target import LocalTarget
 from specengine.widths import STEPS, stable_step
 
 MAX_DRAFT = 16
+
+_AHEAD = 128  # tokens that are read ahead in one pass: what is lost where it is cancelled
+_WORTH_READING = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,7 @@ class LoadOptions:
     n_ctx: int = 4096
     n_threads: int | None = None
     use_extra_bufts: bool = True
+    gpu_layers: GpuLayers = field(default_factory=GpuLayers)
     costs: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     """Pass costs by file name, as an earlier run measured them."""
 
@@ -54,13 +62,17 @@ class LoadedModel:
         abort: AbortFlag,
         max_rows: int,
         on_progress: Callable[[float], None] | None = None,
+        *,
+        placement: Placement | None = None,
     ) -> None:
-        offload = bool(library.load().llama_supports_gpu_offload())
+        """`placement` None: on the CPU. Raises OutOfMemoryError, ModelFileError, CancelledError."""
+        gpu = placement.shares if placement is not None else ()
         self.abort = abort
+        self.placement = placement
         self.model = LlamaModel(
             path,
             use_extra_bufts=options.use_extra_bufts,
-            n_gpu_layers=-1 if offload else 0,
+            gpu=gpu,
             abort=abort,
             on_progress=on_progress,
         )
@@ -73,17 +85,24 @@ class LoadedModel:
                 abort=abort,
                 max_rows=max_rows,
                 # On CPUs flash attention costs dearly in narrow passes and flips near-ties.
-                flash_attention=offload,
+                flash_attention=bool(gpu),
             )
         except BaseException:
             self.model.close()
             raise
         self.vocab = self.model.vocab
+        layers = [(share.device.name, share.n_layers) for share in gpu]
+        self._parameters = f"{self._cache.layout} {options.use_extra_bufts} {layers}"
         self.context = Context(self._cache, costs=PassCosts(options.costs.get(path.name)))
 
     @property
     def name(self) -> str:
         return self.model.path.stem
+
+    @functools.cached_property
+    def state_key(self) -> str:
+        """See `specengine.state_key`. Raises OSError."""
+        return state_key(self.model.path, self._parameters)
 
     def close(self) -> None:
         self._cache.close()
@@ -113,22 +132,33 @@ class Pair:
         """
         options = options or LoadOptions()
         self.abort = abort or AbortFlag()
+        self.notices: list[str] = []
+        """What a person should know about how the models were loaded."""
         self.method = method
         self._draft: LoadedModel | None = None
         # By the longest draft allowed; what one has learned stays for the next answer.
         self._controllers: dict[int, AdaptiveDraftLength] = {}
 
-        def load(path: Path, max_rows: int, abort: AbortFlag) -> LoadedModel:
+        def load(path: Path, placement: Placement, max_rows: int, abort: AbortFlag) -> LoadedModel:
             def report(fraction: float) -> None:
                 if on_progress is not None:
                     on_progress(path.name, fraction)
 
-            return LoadedModel(path, options, abort, max_rows, report)
+            return load_smaller(
+                placement,
+                lambda smaller: LoadedModel(
+                    path, options, abort, max_rows, report, placement=smaller
+                ),
+                lambda notice: self.notices.append(f"{path.name}: {notice}"),
+            )
 
-        self._target = load(target, MAX_DRAFT + 1, self.abort)
+        files = [path for path in (draft, target) if path is not None]
+        wanted = [options.gpu_layers.draft, options.gpu_layers.target][-len(files) :]
+        *first, last = plan([read_gguf(path) for path in files], options.n_ctx, wanted)
+        self._target = load(target, last, MAX_DRAFT + 1, self.abort)
         if draft is not None:
             try:
-                self._draft = load(draft, 1, self.abort.child())
+                self._draft = load(draft, first[0], 1, self.abort.child())
             except BaseException:
                 self._target.close()
                 raise
@@ -137,6 +167,11 @@ class Pair:
     @property
     def vocab(self) -> LlamaVocab:
         return self._target.vocab
+
+    @property
+    def state_key(self) -> str:
+        """What `context.save` gave under one key, `context.restore` takes under no other."""
+        return self._target.state_key
 
     @property
     def context(self) -> Context:
@@ -155,6 +190,17 @@ class Pair:
     def files(self) -> list[Path]:
         """The target's file and, where there is one, the draft model's."""
         return [loaded.model.path for loaded in self._loaded]
+
+    @property
+    def placement(self) -> str:
+        """What part of which model is on which GPU, in one line; empty where none is."""
+        draft = self._draft.placement if self._draft is not None else None
+        return summary({"target": self._target.placement, "draft": draft})
+
+    @property
+    def gpu_bytes(self) -> dict[str, int]:
+        """What the models take of each GPU's memory, by its name."""
+        return usage([m.placement for m in self._loaded if m.placement is not None])
 
     def answer(
         self,
@@ -216,6 +262,17 @@ class Pair:
             stop=stop,
             abort=self.abort,
         )
+
+    def read_ahead(self, prompt: Sequence[int], *, reproducible: bool = False) -> None:
+        """Evaluate, while nobody waits, what a later prompt will begin with; raises CancelledError
+        when `abort` is set, and what was done until then stays.
+        """
+        self._pad_passes(reproducible)
+        context = self._target.context
+        held = common_prefix(as_tokens(prompt), context.tokens)
+        if len(prompt) - held >= _WORTH_READING:
+            for end in (*range(held + _AHEAD, len(prompt), _AHEAD), len(prompt)):
+                context.logits(prompt[:end])
 
     def draft_model(self, sampling: SamplingParams, rule: AcceptanceRule) -> Drafter | None:
         """The draft model as it drafts for an answer; None where none is loaded."""

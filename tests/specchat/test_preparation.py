@@ -91,7 +91,7 @@ def test_auto_leaves_a_draft_model_out_that_does_not_fit(
 ) -> None:
     prepared(registry, draft="same")
 
-    def require_memory(target: object, draft: object, n_ctx: int) -> None:
+    def require_memory(target: object, draft: object, n_ctx: int, **options: object) -> None:
         if draft is not None:
             raise SpecchatError("not enough memory")
 

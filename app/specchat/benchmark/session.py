@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from specengine.chat_template import Turn
 from specengine.errors import SpecEngineError
 from specengine.events import Progress
 from specengine.llama.threads import default_threads
+from specengine.placement import GpuLayers
 
 _PREFIX = 256  # tokens before the passes whose cost is measured
 _PASS_REPEATS = 3
@@ -48,6 +49,7 @@ class Plan:
     max_tokens: int = 256
     reproducible: bool = False
     threads: int | None = None
+    gpu_layers: GpuLayers = field(default_factory=GpuLayers)
     offline: bool = False
 
 
@@ -87,7 +89,9 @@ async def run(plan: Plan, registry: Registry, watcher: Watcher) -> Outcome:
     that it raises CancelledError, SpecchatError or SpecEngineError.
     """
     async with AsyncExitStack() as stack:
-        runtime = Runtime(registry, n_threads=plan.threads, offline=plan.offline)
+        runtime = Runtime(
+            registry, n_threads=plan.threads, gpu_layers=plan.gpu_layers, offline=plan.offline
+        )
         stack.push_async_callback(runtime.close)
         await runtime.load(plan.profile, watcher.load)
         sides = [

@@ -67,6 +67,7 @@ def command(
     runtime = Runtime(
         registry,
         n_threads=settings.threads,
+        gpu_layers=settings.gpu,
         offline=settings.offline,
         remote=RemoteOptions(settings.patience_ms, settings.on_loss),
     )

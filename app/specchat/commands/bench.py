@@ -17,11 +17,11 @@ from specchat.benchmark.session import Outcome, Plan, run
 from specchat.benchmark.suite import first_of_each_category, load_suite
 from specchat.benchmark.table import render
 from specchat.commands.bench_progress import RunProgress
+from specchat.commands.flags import settings_of
 from specchat.commands.options import model_options
 from specchat.models.registry import load_registry
 from specchat.remote.address import is_url
 from specchat.selection import select_profile
-from specchat.settings import load_settings
 
 _INTERRUPTED = 130
 _WIDE = 200  # columns of tables that no terminal shows
@@ -77,7 +77,7 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> int:
     The target alone, each drafter with a fixed draft length, and the controller answer the same
     prompts one after another. Ctrl-C ends the run and shows what it had measured.
     """
-    settings = load_settings(threads=flags["threads"], ctx=flags["ctx"], offline=flags["offline"])
+    settings = settings_of(flags)
     registry = load_registry(locations.registry_file())
     profile = select_profile(
         registry,
@@ -108,6 +108,7 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> int:
         max_tokens=flags["max_tokens"] or (_QUICK_MAX_TOKENS if quick else _MAX_TOKENS),
         reproducible=flags["reproducible"],
         threads=settings.threads,
+        gpu_layers=settings.gpu,
         offline=settings.offline,
     )
 

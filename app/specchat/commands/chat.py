@@ -44,7 +44,8 @@ def run_chat(flags: Mapping[str, Any]) -> int:
     services = Services(
         runtime=Runtime(
             registry,
-            n_threads=settings.threads,
+        n_threads=settings.threads,
+            gpu_layers=settings.gpu,
             offline=settings.offline,
             earlier=EarlierAnswers(open_store) if settings.earlier_answers else None,
             remote=RemoteOptions(settings.patience_ms, settings.on_loss),

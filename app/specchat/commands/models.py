@@ -18,7 +18,7 @@ from specchat import locations
 from specchat.models.download import Unfinished
 from specchat.models.ensure import ensure_model
 from specchat.models.errors import DownloadCancelledError
-from specchat.models.memory import available_memory, estimate
+from specchat.models.memory import available_memory
 from specchat.models.progress import DownloadProgress
 from specchat.models.registry import Model, Registry, load_registry
 from specchat.models.scan import Found, scan
@@ -28,6 +28,7 @@ from specengine.compatibility import Comparison, Way, compare_vocabularies
 from specengine.errors import ModelFileError
 from specengine.gguf import GGUF, read_gguf, read_language_model
 from specengine.layerskip import write_first_layers
+from specengine.model_memory import model_memory
 
 _WAYS: dict[Way, str] = {
     "ids": "token by token: the vocabularies agree",
@@ -95,7 +96,7 @@ def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
     pair = [read_language_model(_local_file(registry, name)) for name in (target, draft)]
     comparison = compare_vocabularies(pair[0], pair[1])
     memory = {
-        "needed": sum(estimate(gguf, n_ctx).total for gguf in pair),
+        "needed": sum(model_memory(gguf, n_ctx).total for gguf in pair),
         "available": available_memory(),
         "n_ctx": n_ctx,
     }

@@ -29,6 +29,15 @@ def model_options(command: F) -> F:
         ),
         click.option("--system", metavar="TEXT", help="System message; an empty one is sent too."),
         click.option("--threads", type=int, help="Threads for llama.cpp."),
+        click.option(
+            "--gpu-layers",
+            type=int,
+            metavar="N",
+            help="Target's layers on GPUs; default: as many as fit.",
+        ),
+        click.option(
+            "--draft-gpu-layers", type=int, metavar="N", help="Draft model's layers on GPUs."
+        ),
         click.option("--ctx", type=int, help="Context length in tokens."),
         click.option("--offline", is_flag=True, default=None, help="Connect to nothing."),
     )

@@ -93,7 +93,12 @@ def command(
             threads=settings.threads,
         )
 
-    runtime = Runtime(registry, n_threads=settings.threads, offline=settings.offline)
+    runtime = Runtime(
+        registry,
+        n_threads=settings.threads,
+        gpu_layers=settings.gpu,
+        offline=settings.offline,
+    )
     certificate = asyncio.run(_run(runtime, profile, check))
     if as_json:
         click.echo(certificate.model_dump_json(indent=1))

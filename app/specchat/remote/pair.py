@@ -26,7 +26,10 @@ from specengine.duplex import answer_with_hints
 from specengine.errors import ContextFullError
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
+from specengine.gguf import read_gguf
+from specengine.offload import load_smaller, plan
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
+from specengine.placement import summary
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.target import LocalTarget
@@ -68,17 +71,38 @@ class RemotePair:
         self._draft: LoadedModel | None = None
         self._vocabulary = load_vocabulary(ready.vocabulary, ready.fingerprint)
         self.vocab = self._vocabulary.vocab
+        self.notices: list[str] = []
+        """What a person should know about how the draft model was loaded."""
         if ready.draft is not None:
-            path = ready.draft
             try:
-                self._draft = LoadedModel(
-                    path, options, abort.child(), 1, lambda done: on_progress(path.name, done)
-                )
+                self._draft = self._load_draft(ready.draft, options, on_progress)
             except BaseException:
                 self._vocabulary.close()
                 raise
         self._drafting = Drafting(self.vocab, self._draft, ready.vocabularies)
         self._vocabularies = ready.vocabularies
+
+    def _load_draft(
+        self, path: Path, options: LoadOptions, on_progress: Callable[[str, float], None]
+    ) -> LoadedModel:
+        [placement] = plan([read_gguf(path)], options.n_ctx, [options.gpu_layers.draft])
+        return load_smaller(
+            placement,
+            lambda smaller: LoadedModel(
+                path,
+                options,
+                self.abort.child(),
+                1,
+                lambda done: on_progress(path.name, done),
+                placement=smaller,
+            ),
+            lambda notice: self.notices.append(f"{path.name}: {notice}"),
+        )
+
+    @property
+    def placement(self) -> str:
+        """As `Pair.placement`, of the draft model alone."""
+        return summary({"draft": self._draft.placement if self._draft is not None else None})
 
     @property
     def n_ctx(self) -> int:

@@ -51,10 +51,23 @@ def start(wanted: Wanted, listen: Listen) -> None:
         raise SpecchatError(f"{chosen.target} is elsewhere: serve it there")
     alone = chosen.model_copy(update={"draft": "none"})
     with EventProgress() as progress:
-        ready = prepare(alone, registry, progress.update, Event(), offline=settings.offline or None)
+        ready = prepare(
+            alone,
+            registry,
+            progress.update,
+            Event(),
+            offline=settings.offline or None,
+            gpu_layers=settings.gpu,
+        )
         gguf = read_gguf(ready.target)
-        require_memory(gguf, None, alone.n_ctx, wanted.places)
-        options = ServeOptions(alone.n_ctx, wanted.places, settings.threads, ready.use_extra_bufts)
+        require_memory(gguf, None, alone.n_ctx, wanted.places, gpu_layers=settings.gpu)
+        options = ServeOptions(
+            alone.n_ctx,
+            wanted.places,
+            settings.threads,
+            ready.use_extra_bufts,
+            settings.gpu_layers,
+        )
         model = ServedModel(ready.target, options)
     service = Service(
         name=_name(alone, ready.target),

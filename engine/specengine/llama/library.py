@@ -5,11 +5,13 @@ from __future__ import annotations
 import ctypes
 import importlib
 import logging
+import re
 import threading
 from types import ModuleType
 
-from specengine.errors import BackendError
+from specengine.errors import BackendError, ModelFileError, OutOfMemoryError
 from specengine.llama import environment
+from specengine.llama.backends import load_backends
 from specengine.llama.log import LogLines
 
 # Pinned exactly: the extension bindings promise nothing from one version to the next.
@@ -18,6 +20,9 @@ LLAMA_CPP_PYTHON_VERSION = "0.3.36"
 # pip's cache ignores compiler flags and CPU, so a wheel that does not fit comes back from it.
 INSTALL = f"python -m pip install llama-cpp-python=={LLAMA_CPP_PYTHON_VERSION}"
 REBUILD = f"{INSTALL} --force-reinstall --no-cache-dir --no-deps"
+
+# In every backend's words.
+_OUT_OF_MEMORY = re.compile("allocat|out ?of ?(device|host)? ?memory", re.IGNORECASE)
 
 logger = logging.getLogger("specengine.llama")
 logger.addHandler(logging.NullHandler())
@@ -50,6 +55,13 @@ def last_error() -> str:
     return _log.errors[-1] if _log.errors else "llama.cpp gave no reason"
 
 
+def failure(message: str) -> ModelFileError:
+    """What to raise where a model or a context cannot be made: OutOfMemoryError for that cause."""
+    if any(_OUT_OF_MEMORY.search(line) for line in _log.errors):
+        return OutOfMemoryError(message)
+    return ModelFileError(message)
+
+
 def clear_errors() -> None:
     """Forget older errors, so that `last_error` belongs to the call that follows."""
     _log.errors.clear()
@@ -76,5 +88,6 @@ def _load() -> ModuleType:
         )
     _callback = module.llama_log_callback(_log.write)
     module.llama_log_set(_callback, ctypes.c_void_p(0))
+    load_backends(module)
     module.llama_backend_init()
     return module

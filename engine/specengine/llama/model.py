@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,7 +13,9 @@ from specengine.cancel import AbortFlag
 from specengine.errors import CancelledError, ModelFileError
 from specengine.gguf import read_gguf, read_language_model
 from specengine.llama import library
+from specengine.llama.backends import device_list
 from specengine.llama.vocab import LlamaVocab
+from specengine.placement import Share
 
 
 class LlamaModel:
@@ -23,7 +26,7 @@ class LlamaModel:
         path: Path,
         *,
         use_extra_bufts: bool = True,
-        n_gpu_layers: int = 0,
+        gpu: Sequence[Share] = (),
         vocab_only: bool = False,
         abort: AbortFlag | None = None,
         on_progress: Callable[[float], None] | None = None,
@@ -31,10 +34,11 @@ class LlamaModel:
         """Load `path`; llama.cpp sees it once its header has been checked.
 
         `use_extra_bufts` repacks weights for the CPU's fast kernels (AMX among them); the probe
-        says whether that works here. `vocab_only` leaves the weights out. `on_progress` gets the
+        says whether that works here. `gpu` says which GPUs compute how many of its last layers,
+        all others are left alone. `vocab_only` leaves the weights out. `on_progress` gets the
         loaded fraction, 0 to 1.
-        Raises ModelFileError, with llama.cpp's own reason or for a model that cannot write, and
-        CancelledError when `abort` is set.
+        Raises ModelFileError, with llama.cpp's own reason or for a model that cannot write,
+        OutOfMemoryError, and CancelledError when `abort` is set.
         """
         (read_gguf if vocab_only else read_language_model)(path)
         llama = library.load()
@@ -42,7 +46,11 @@ class LlamaModel:
         self._llama = llama
         params = llama.llama_model_default_params()
         params.use_extra_bufts = use_extra_bufts
-        params.n_gpu_layers = n_gpu_layers
+        params.n_gpu_layers = sum(share.n_layers for share in gpu)
+        devices = device_list(llama, [share.device for share in gpu])
+        params.devices = ctypes.cast(devices, ctypes.c_void_p)
+        split = (ctypes.c_float * llama.llama_max_devices())(*(share.n_layers for share in gpu))
+        params.tensor_split = split
         params.vocab_only = vocab_only
 
         def report(fraction: float, _: object) -> bool:
@@ -56,7 +64,7 @@ class LlamaModel:
         if not self.handle:
             if abort is not None and abort.is_set():
                 raise CancelledError(f"loading {path.name} was cancelled")
-            raise ModelFileError(f"llama.cpp cannot load {path}: {_reason()}")
+            raise library.failure(f"llama.cpp cannot load {path}: {_reason()}")
         if not self._writes_token_by_token():
             self.close()
             raise ModelFileError(f"{path} does not write token by token: choose a chat model")

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specengine.cancel import AbortFlag
-from specengine.llama import library
+from specengine.gguf import read_gguf
 from specengine.llama.batch_cache import LlamaBatchCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
+from specengine.offload import load_smaller, plan
+from specengine.placement import Placement
 from specengine.serving.allocation import MIN_WIDTH
 from specengine.serving.scheduler import Scheduler
 from specengine.thread import EngineThread
@@ -31,6 +33,8 @@ class ServeOptions:
     places: int = 4
     n_threads: int | None = None
     use_extra_bufts: bool = True
+    gpu_layers: int | None = None
+    """As in `specengine.pair.LoadOptions`."""
 
 
 class ServedModel:
@@ -68,11 +72,30 @@ class ServedModel:
     def _load(
         self, path: Path, options: ServeOptions, on_progress: Callable[[float], None] | None
     ) -> None:
-        offload = bool(library.load().llama_supports_gpu_offload())
+        [placement] = plan(
+            [read_gguf(path)],
+            options.n_ctx,
+            [options.gpu_layers],
+            sequences=options.places,
+            flash_attention=False,
+        )
+        load_smaller(
+            placement,
+            lambda smaller: self._load_on(smaller, path, options, on_progress),
+            logger.warning,
+        )
+
+    def _load_on(
+        self,
+        placement: Placement,
+        path: Path,
+        options: ServeOptions,
+        on_progress: Callable[[float], None] | None,
+    ) -> None:
         self._model = LlamaModel(
             path,
             use_extra_bufts=options.use_extra_bufts,
-            n_gpu_layers=-1 if offload else 0,
+            gpu=placement.shares,
             on_progress=on_progress,
         )
         self.vocab: LlamaVocab = self._model.vocab
