@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.gguf import read_gguf
+from support.head_files import write_file
 
 Array = NDArray[np.float64]
 
@@ -95,7 +95,6 @@ def write_head(
     """Write `head` with the tokenizer of the file `vocabulary`. `metadata` and `tensors` replace
     what is written, or leave it out where they say None.
     """
-    writer = gguf.GGUFWriter(path, "eagle3")
     entries: dict[str, Any] = {
         "block_count": 1,
         "context_length": 1024,
@@ -113,54 +112,14 @@ def write_head(
         "norm_before_fc": head.norm_before_fc,
         "norm_before_residual": head.norm_before_residual,
     }
-    for key, value in {**entries, **head.metadata, **(metadata or {})}.items():
-        _add(writer, f"eagle3.{key}", value)
-    if vocabulary is not None:
-        for key, value, kinds in _tokenizer(vocabulary):
-            sub_type = kinds[-1] if isinstance(value, list) else None
-            writer.add_key_value(key, value, kinds[0], sub_type=sub_type)
-    else:
-        writer.add_tokenizer_model("none")
-        writer.add_vocab_size(head.n_vocab)
-    written: dict[str, NDArray[Any] | None] = {**head.tensors, "d2t": head.d2t, **(tensors or {})}
-    for name, values in written.items():
-        if values is None:
-            continue
-        if values.dtype.kind == "i":
-            writer.add_tensor(name, values)
-        elif values.ndim == 1 or quantization == gguf.GGMLQuantizationType.F32:
-            writer.add_tensor(name, values.astype(np.float32))
-        else:
-            data = gguf.quantize(values.astype(np.float32), quantization)
-            writer.add_tensor(name, data, raw_dtype=quantization)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
-def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool):
-        writer.add_bool(key, value)
-    elif isinstance(value, int):
-        writer.add_uint32(key, value)
-    elif isinstance(value, float):
-        writer.add_float32(key, value)
-    else:
-        writer.add_array(key, value)
-
-
-@cache
-def _tokenizer(path: Path) -> list[tuple[str, Any, list[gguf.GGUFValueType]]]:
-    fields = gguf.GGUFReader(path).fields
-    return [
-        (name, entry.contents(), entry.types)
-        for name, entry in fields.items()
-        if name.startswith("tokenizer.") and name != "tokenizer.chat_template"
-    ]
+    return write_file(
+        path,
+        "eagle3",
+        {**entries, **head.metadata, **(metadata or {})},
+        {**head.tensors, "d2t": head.d2t, **(tensors or {})},
+        head.n_vocab if vocabulary is None else vocabulary,
+        quantization,
+    )
 
 
 def dequantized(path: Path) -> dict[str, Array]:
