@@ -2,7 +2,8 @@
 
 Where ids mean the same in both vocabularies, draft tokens are ids. Where one vocabulary goes on
 after the other ends (padding of the embedding matrix), the ids beyond the smaller are never
-drafted. Different vocabularies meet by the bytes of their tokens, or by text.
+drafted. Different vocabularies meet by the bytes of their tokens, or by text. A head belongs to one
+target, and has its vocabulary.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from specengine.errors import VocabMismatchError
+from specengine.errors import ModelFileError, VocabMismatchError
 from specengine.gguf import GGUF
+from specengine.heads import check_head, is_head
 
 Verdict = Literal["equal", "padded", "different"]
 
-Way = Literal["ids", "tokens", "text", "none"]
-"""How drafts reach the target: as ids that mean the same, as tokens that both vocabularies have, or
-as text that is encoded for the target. None where there is no vocabulary.
+Way = Literal["ids", "tokens", "text", "head", "none"]
+"""How drafts reach the target: as ids that mean the same, as tokens that both vocabularies have, as
+text that is encoded for the target, or from its own hidden states. None where there is no way.
 """
 
 _TOKENS, _TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
@@ -63,6 +65,18 @@ class Comparison:
     notices: tuple[str, ...] = ()
 
 
+def compare(target: GGUF, draft: GGUF) -> Comparison:
+    """As `compare_vocabularies`; of a head also whether it was made for `target`."""
+    if not is_head(draft):
+        return compare_vocabularies(target, draft)
+    n_target, n_draft = target.n_vocab, draft.n_vocab
+    try:
+        check_head(target, draft)
+    except ModelFileError as error:
+        return Comparison("different", n_target, n_draft, 0, "none", overlap=0.0, cause=str(error))
+    return Comparison("equal", n_target, n_draft, n_draft, way="head", overlap=1.0)
+
+
 def compare_vocabularies(target: GGUF, draft: GGUF) -> Comparison:
     """Compare what the ids of two models mean; special ids and BOS rules go into the notices."""
     sizes = (target.n_vocab, draft.n_vocab)
@@ -80,7 +94,7 @@ def compare_vocabularies(target: GGUF, draft: GGUF) -> Comparison:
 
 def require_compatible(target: GGUF, draft: GGUF) -> Comparison:
     """The comparison of a pair that works. Raises VocabMismatchError for one that cannot."""
-    comparison = compare_vocabularies(target, draft)
+    comparison = compare(target, draft)
     if comparison.way == "none":
         raise VocabMismatchError(
             f"{draft.path.name} cannot draft for {target.path.name}: {comparison.cause}; "

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,8 @@ class GGUF:
     metadata: Mapping[str, Value]
     arrays: Mapping[str, Array]
     tensors: tuple[Tensor, ...]
+    data_start: int = 0
+    """Where the tensors' offsets count from."""
 
     @property
     def architecture(self) -> str:
@@ -181,6 +184,13 @@ class GGUF:
         with _mapped(self.path) as buffer:
             data = bytes(buffer[array.start : array.end])
         return np.frombuffer(data, dtype=np.dtype(_SCALARS[array.kind]).newbyteorder("<"))
+
+    def values(self, tensor: Tensor, kind: np.dtype[Any]) -> NDArray[Any]:
+        """The numbers of an unquantized tensor, of the type `kind`, flat: a copy."""
+        start = self.data_start + tensor.offset
+        with _mapped(self.path) as buffer:
+            data = bytes(buffer[start : start + math.prod(tensor.shape) * kind.itemsize])
+        return np.frombuffer(data, dtype=kind)
 
     def fingerprint(self, key: str) -> str | None:
         """Hex digest of an array, equal exactly for arrays of equal content."""
@@ -353,7 +363,7 @@ def _parse(path: Path, cursor: _Cursor, size: int) -> GGUF:
         raise ModelFileError(
             f"{path} is truncated: its tensors reach to byte {end}, it has {size}; get it again"
         )
-    return GGUF(path, size, metadata, arrays, tensors)
+    return GGUF(path, size, metadata, arrays, tensors, data_start)
 
 
 def _tensor(cursor: _Cursor) -> Tensor:

@@ -47,7 +47,7 @@ def check_layers(target: GGUF, layers: Sequence[int]) -> None:
     if target.architecture not in ARCHITECTURES:
         raise ModelFileError(
             f"{target.path.name} is of the architecture {target.architecture!r}, whose layers "
-            "llama.cpp does not show to a head: draft by lookup or with a model"
+            "llama.cpp does not show to a head"
         )
     n_layers = target.n_layer - target.number("nextn_predict_layers", 0)
     for layer in layers:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.errors import SamplingError
+from specengine.errors import NothingToDrawError
 from specengine.sampling.params import SamplingParams
 from specengine.sampling.truncation import top_k
 
@@ -28,7 +28,7 @@ def allowed_candidates(
     """The top-k allowed token ids, ascending; fewer where truncation drops the others anyway.
 
     `row` (n_vocab,) holds logits, `allowed` tells which of some ids the grammar takes. Raises
-    SamplingError where it takes none that has a finite logit.
+    NothingToDrawError where it takes none that has a finite logit.
     """
     wanted = params.top_k or len(row)
     found = np.empty(0, dtype=np.int32)  # descending by logit
@@ -44,7 +44,7 @@ def allowed_candidates(
         if len(found) and _settled(row[found], unseen, bound, params):
             break
     if not len(found) or np.isneginf(row[found[0]]):
-        raise SamplingError(
+        raise NothingToDrawError(
             "no token of this model is left that the grammar allows"
             + (" and the logit bias does not mask" if params.logit_bias else "")
         )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.distribution import Distribution
-from specengine.errors import SamplingError
+from specengine.errors import NothingToDrawError, SamplingError
 from specengine.sampling.constrained import allowed_candidates
 from specengine.sampling.params import SamplingParams
 from specengine.sampling.penalties import penalise
@@ -42,13 +42,13 @@ class Transforms:
         """The distribution of the token after `history`.
 
         `logits` (n_vocab,) is never changed. `history` holds all tokens before: prompt, committed
-        and earlier draft tokens. Raises SamplingError where nothing can be drawn.
+        and earlier draft tokens. Raises NothingToDrawError, or SamplingError for broken logits.
         """
         params = self._params
         row = self._adjusted(logits, history)
         best = int(row.argmax())
         if not np.isfinite(row[best]):  # argmax stops at a NaN; a maximum of -inf masks everything
-            raise SamplingError(_why_not_finite(row, best))
+            raise _not_finite(row, best)
         grammar = self._grammar
         if grammar is not None:
             ids = allowed_candidates(row, lambda ids: grammar.allowed(history, ids), params)
@@ -101,7 +101,9 @@ def _all_ids(n_vocab: int) -> NDArray[np.int32]:
     return ids
 
 
-def _why_not_finite(row: NDArray[np.float32], best: int) -> str:
+def _not_finite(row: NDArray[np.float32], best: int) -> SamplingError:
     if np.isneginf(row[best]):
-        return "every token is masked: the logit bias leaves nothing to draw"
-    return f"the logit of token {best} is {row[best]}: the model file or its computation is broken"
+        return NothingToDrawError("every token is masked: the logit bias leaves nothing to draw")
+    return SamplingError(
+        f"the logit of token {best} is {row[best]}: the model file or its computation is broken"
+    )

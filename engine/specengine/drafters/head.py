@@ -1,0 +1,78 @@
+"""A head that goes on from the target's hidden states as drafter (EAGLE-3, Li et al. 2025)."""
+
+from __future__ import annotations
+
+from specengine.cancel import AbortFlag
+from specengine.controller import Offer
+from specengine.draft import Draft
+from specengine.errors import NothingToDrawError
+from specengine.head_context import HeadContext
+from specengine.rules import AcceptanceRule
+from specengine.sampling import Transforms
+from specengine.sequence import TokenBuffer, Tokens
+
+_PRIOR = 0.5
+_ORDINARY = 17  # rows that a round may leave to the next: a draft of 16 tokens, and one more
+
+
+class HeadDrafter:
+    """Samples each draft token from the head, after the same transforms as the target's."""
+
+    def __init__(
+        self,
+        name: str,
+        context: HeadContext,
+        ends: frozenset[int],
+        transforms: Transforms,
+        rule: AcceptanceRule,
+        abort: AbortFlag | None = None,
+    ) -> None:
+        """`ends` are the ids that end a text. `abort` stops passes of `context`."""
+        self.name = name
+        self.abort = abort
+        self.notice: str | None = None
+        self.context = context
+        self._ends = ends
+        self._transforms = transforms
+        self._rule = rule
+
+    @property
+    def draft_s(self) -> float:
+        return self.context.decode_s
+
+    def offer(self, prefix: Tokens) -> Offer | None:
+        room = self.context.n_ctx - len(prefix)
+        self.notice = None
+        if room < 1:
+            self.notice = (
+                f"the head {self.name} has a context of {self.context.n_ctx} tokens, "
+                "which this chat has outgrown: going on without its drafts"
+            )
+            return None
+        missing = self.context.missing(prefix)
+        if missing is None:
+            return None
+        costs, start_s = self.context.costs, 0.0
+        if missing > _ORDINARY:
+            start_s, missing = costs.prompt_seconds(missing - 1), 1
+        first_s, next_s = costs.seconds(missing), costs.seconds(1)
+        return Offer(
+            self.name, room, _PRIOR, start_s, together_s=lambda k: first_s + (k - 1) * next_s
+        )
+
+    def propose(self, prefix: Tokens, k: int) -> Draft:
+        draft = Draft()
+        text = TokenBuffer(prefix)
+        for drafted in range(k):
+            row = self.context.logits(text.view(), drafted)
+            try:
+                q = self._transforms.distribution(row, text.view())
+            except NothingToDrawError:  # what may come here is not among the head's tokens
+                break
+            token = self._rule.draw(q, position=len(text))
+            # One id left means that nothing was drawn: a point mass, cheaper to say as None.
+            draft.append(token, q if len(q.ids) > 1 else None)
+            if token in self._ends:
+                break
+            text.append(token)
+        return draft

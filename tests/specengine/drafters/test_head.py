@@ -1,0 +1,219 @@
+"""A head as drafter: lossless, whatever it says, and cheap to ask again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specengine.chi_square import chi_square
+from specengine.controller import Offer
+from specengine.distribution import Distribution
+from specengine.drafters.head import HeadDrafter
+from specengine.head_context import HeadContext
+from specengine.sampling import SamplingParams, Transforms
+from specengine.target import LocalTarget
+from support.fake_head import FakeHead, head_beside
+from support.fakes import BrokenPassError, FakeKVCache, greedy_continuation, markov
+from support.rig import GREEDY, Rig
+
+V = 5
+MODEL = markov(V, seed=1, sharpness=1)
+PROMPT = [0, 1, 2, 3, 0, 2]
+SAMPLING = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0)
+
+
+def rig(sampling: SamplingParams = GREEDY, rule: str | None = None, **head: int) -> Rig:
+    made = Rig(MODEL, n_vocab=V, sampling=sampling, rule=rule)
+    context, head_context = head_beside(made.target_cache, FakeHead(V, **head))
+    made.target = LocalTarget(made.vocab, context, Transforms(sampling), made.rule)
+    made.drafter = drafter(head_context, sampling, made)
+    return made
+
+
+def drafter(context: HeadContext, sampling: SamplingParams, made: Rig) -> HeadDrafter:
+    ends = frozenset(made.vocab.eog)
+    return HeadDrafter("head", context, ends, Transforms(sampling), made.rule)
+
+
+def tokens(text: list[int]) -> np.ndarray:
+    return np.array(text, dtype=np.int32)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_greedy_text_is_the_targets_own(k: int) -> None:
+    finished = rig().run(PROMPT, k, max_tokens=40)
+    assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 40)
+    assert finished.stats.drafted > 20
+    assert 0 < finished.stats.accepted < finished.stats.drafted
+
+
+@pytest.mark.parametrize("rule", ["block", "coupled"])
+def test_sampled_texts_are_distributed_as_the_targets_own(rule: str) -> None:
+    """The second and third token, which a draft of two proposes: a pair is the id 5 * a + b."""
+    counts: Counter[int] = Counter()
+    for seed in range(800):
+        finished = rig(SAMPLING.model_copy(update={"seed": seed}), rule).run(
+            PROMPT, 2, max_tokens=3
+        )
+        _, a, b = finished.tokens
+        counts[V * a + b] += 1
+    probs = np.zeros(V * V)
+    for first, a, b in product(range(V), repeat=3):
+        text = [*PROMPT, first, a, b]
+        chances = [chance(text[:i], text[i]) for i in range(len(PROMPT), len(text))]
+        probs[V * a + b] += np.prod(chances)
+    assert chi_square(counts, Distribution(np.arange(V * V, dtype=np.int32), probs)).p_value > 1e-3
+
+
+def chance(text: list[int], token: int) -> float:
+    """That the target says `token` after `text`."""
+    weights = np.exp(MODEL(text).astype(np.float64))
+    return float(weights[token] / weights.sum())
+
+
+def test_q_is_what_the_head_says_of_its_tokens() -> None:
+    made = rig(SAMPLING, masked=2)
+    assert isinstance(made.drafter, HeadDrafter)
+    made.target.context.logits(PROMPT)
+    draft = made.drafter.propose(tokens(PROMPT), 4)
+    assert len(draft) == 4
+    for token, q in zip(draft.tokens, draft.q, strict=True):
+        assert q is not None
+        assert token >= 2
+        assert q.prob(0) == q.prob(1) == 0
+        assert q.probs.sum() == pytest.approx(1)
+
+
+def test_where_nothing_that_may_come_is_a_token_of_the_head_the_draft_ends() -> None:
+    """A logit bias that leaves the ids 0 and 1 masks all that this head could draft."""
+    only = SAMPLING.model_copy(update={"logit_bias": {2: -np.inf, 3: -np.inf, 4: -np.inf}})
+    made = rig(only, masked=2)
+    finished = made.run(PROMPT, 3, max_tokens=12)
+    assert set(finished.tokens) <= {0, 1}
+    assert finished.reason == "length"
+    assert finished.notices == ()
+    assert finished.stats.drafted == 0
+
+
+def test_a_head_that_computes_nonsense_costs_its_drafts_only() -> None:
+    made = rig()
+    assert isinstance(made.drafter, HeadDrafter)
+    head = made.drafter.context
+    original = head.logits
+    head.logits = lambda *args: original(*args) * np.float32("nan")  # type: ignore[method-assign]
+    finished = made.run(PROMPT, 3, max_tokens=12)
+    assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 12)
+    assert finished.notices == (
+        "drafter head failed (the logit of token 0 is nan: the model file or its computation is "
+        "broken): going on without it",
+    )
+
+
+def offered(made: Rig, text: list[int]) -> Offer | None:
+    assert made.drafter is not None
+    return made.drafter.offer(tokens(text))
+
+
+def test_nothing_is_offered_for_a_text_that_the_target_has_not_read() -> None:
+    made = rig()
+    assert offered(made, PROMPT) is None
+    made.target.context.logits(PROMPT[:-1])
+    offer = offered(made, PROMPT)
+    assert offer is not None
+    assert offer.kind == "head"
+    assert offered(made, PROMPT[:1]) is None
+
+
+def test_what_a_long_text_costs_first_is_no_cost_of_each_round() -> None:
+    made = rig()
+    assert isinstance(made.drafter, HeadDrafter)
+    made.drafter.context.costs.observe(1, 0.25)
+    made.drafter.context.costs.observe_prompt(100, 10.0)
+    text = [i % V for i in range(60)]
+    made.target.context.logits(text)
+    first = offered(made, text)
+    assert first is not None
+    assert first.start_s == pytest.approx(5.8)
+    assert first.seconds(3) == pytest.approx(0.75)
+    made.drafter.propose(tokens(text), 2)
+    then = offered(made, text)
+    assert then is not None
+    assert then.start_s == 0
+
+
+def test_a_chat_that_outgrows_the_head_goes_on_with_a_notice() -> None:
+    finished = rig(n_ctx=12).run(PROMPT, 3, max_tokens=30)
+    assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 30)
+    assert finished.stats.drafted > 0
+    assert len(finished.notices) == 1
+    assert "the head head has a context of 12 tokens" in finished.notices[0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.integers(0, V - 1), min_size=3, max_size=20),
+            st.integers(0, 4),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_any_history_of_texts_and_failures_equals_a_fresh_run(
+    history: list[tuple[list[int], int, bool]],
+) -> None:
+    target, head = FakeKVCache(MODEL, V), FakeHead(V)
+    context, head_context = head_beside(target, head)
+
+    def fail() -> None:
+        raise BrokenPassError("broken")
+
+    for text, drafted, breaks in history:
+        drafted = min(drafted, len(text) - 2)
+        known = text[: len(text) - drafted]
+        context.logits(known)
+        if breaks:
+            head.before_decode = fail
+            with pytest.raises(BrokenPassError):
+                head_context.logits(tokens(text), drafted)
+            head.before_decode = lambda: None
+        else:
+            actual = head_context.logits(tokens(text), drafted)
+            fresh_context, fresh = head_beside(FakeKVCache(MODEL, V), FakeHead(V))
+            fresh_context.logits(known)
+            assert np.array_equal(actual, fresh.logits(tokens(text), drafted))
+        held = head_context.tokens.tolist()
+        assert held[1:] == [token for token, _ in head.rows]
+        assert held == text[: len(held)]
+
+
+def test_a_round_evaluates_the_tokens_that_stood_and_one_row_a_draft_token() -> None:
+    made = rig()
+    assert isinstance(made.drafter, HeadDrafter)
+    target, drafter = made.target.context, made.drafter
+    target.logits(PROMPT)
+    draft = drafter.propose(tokens(PROMPT), 3)
+    head = drafter.context._head
+    assert isinstance(head, FakeHead)
+    assert head.widths == [4, 1, 1, 1]  # 5 rows of the prompt in batches of 4, two steps
+    stood = [*PROMPT, *draft.tokens[:2]]
+    target.logits([*PROMPT, *draft.tokens], last=4)
+    drafter.propose(tokens([*stood, 4]), 2)
+    assert head.widths[4:] == [3, 1]
+
+
+def test_shared_noise_drafts_the_same_each_time() -> None:
+    drafts = []
+    for _ in range(2):
+        made = rig(SAMPLING.model_copy(update={"seed": 9}), "coupled")
+        made.target.context.logits(PROMPT)
+        assert made.drafter is not None
+        drafts.append(made.drafter.propose(tokens(PROMPT), 6).tokens)
+    assert drafts[0] == drafts[1]
