@@ -88,6 +88,7 @@ def set_up(kind: str) -> None:
     The environment of the tests contains the program's, so it has both stamps.
     """
     kinds = ["runtime", "dev"] if kind == "dev" else ["runtime"]
+    check_build()
     for each in LOCKS:
         stamp(each).unlink(missing_ok=True)
     say(1, f"environment {VENV.name}, Python {sys.version.split()[0]}")
@@ -132,6 +133,18 @@ def pip(*arguments: str) -> None:
     options = ("-qq", "--no-input", "--disable-pip-version-check", "--no-deps")
     if not run(venv_python(), "-m", "pip", "install", *options, *arguments):
         raise SetupError("pip failed, see above; mend that (often the network) and run this again")
+
+
+def check_build() -> None:
+    """Whether all is here that llama.cpp's build needs: better known now than minutes later."""
+    done = subprocess.run(
+        [sys.executable, str(BUILD), "--check"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SetupError(done.stderr.strip() or "llama.cpp cannot be built here")
 
 
 def build_wheel() -> str:

@@ -25,7 +25,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import compiler
+import gpu as gpus
 from compiler import Compiler, CompilerMissingError
+from gpu import GpuError
 from progress import Progress, stage_of
 
 HERE = Path(__file__).resolve().parent
@@ -33,28 +35,13 @@ SOURCE = HERE / "source.txt"  # the pinned version and the hash of its source ar
 TRIM = HERE / "trim.cmake"
 AMX_HEADER = HERE / "amx_tile_config.h"
 
-GPU_DEFINES = {
-    "cuda": "GGML_CUDA",
-    "vulkan": "GGML_VULKAN",
-    "metal": "GGML_METAL",
-    "rocm": "GGML_HIP",
-    "sycl": "GGML_SYCL",
-}
-GPU_TOOLKITS = {
-    "cuda": "the CUDA toolkit (nvcc on PATH)",
-    "vulkan": "the Vulkan SDK (headers and glslc)",
-    "metal": "macOS with Xcode's command line tools",
-    "rocm": "ROCm's HIP SDK (hipcc on PATH)",
-    "sycl": "Intel's oneAPI (run its setvars script first)",
-}
-# SYCL code is compiled by Intel's own compilers.
-GPU_COMPILERS = {"sycl": ("icx", "icpx")}
-
-# A build to hand to others: every x86-64 CPU of level v3 (Intel since 2013, AMD since 2015), with
-# nothing of the CPU that compiles it. Other architectures get what their compiler does by default.
+# A build to hand to others: nothing of the CPU that compiles it, and kernels for many CPUs, each in
+# a library of its own beside the others, of which the best that runs is taken at the start.
 PORTABLE_DEFINES = {
     "GGML_NATIVE": "OFF",
-    **{f"GGML_{name}": "ON" for name in ("SSE42", "AVX", "AVX2", "BMI2", "FMA", "F16C")},
+    "GGML_BACKEND_DL": "ON",
+    "GGML_CPU_ALL_VARIANTS": "ON",
+    "CMAKE_INSTALL_BINDIR": "llama_cpp/lib",
 }
 
 # A person's own settings for compilers and CMake: pip passes them on, so the key has them too.
@@ -85,13 +72,13 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return base / "specchat" / "wheels"
 
 
-def cmake_defines(gpu: str, amx_header: bool, portable: bool = False) -> dict[str, str]:
+def cmake_defines(compilers: Compiler, gpu: str, portable: bool = False) -> dict[str, str]:
     """The settings of this build. Paths have forward slashes, which every platform takes."""
     defines = {"CMAKE_PROJECT_llama_cpp_INCLUDE": TRIM.as_posix(), "LLAVA_BUILD": "OFF"}
-    if amx_header:
+    if compilers.gets_amx_wrong and (portable or compilers.aims_at_amx):
         defines["SPECCHAT_AMX_HEADER"] = AMX_HEADER.as_posix()
     if gpu:
-        defines[GPU_DEFINES[gpu]] = "ON"
+        defines[gpus.toolkit(gpu).define] = "ON"
     if portable:
         defines |= PORTABLE_DEFINES
     return defines
@@ -103,7 +90,7 @@ def wheel_key(
     """A name for all that the wheel depends on. Where the checkout lies makes no difference, nor
     which Python it is: the bindings are loaded through ctypes and the wheel is tagged py3-none.
     """
-    defines = cmake_defines(gpu, compilers.needs_amx_header, portable)
+    defines = cmake_defines(compilers, gpu, portable)
     parts = {
         "files": [file.read_text("utf-8") for file in (SOURCE, TRIM, AMX_HEADER)],
         "defines": {name: Path(value).name for name, value in defines.items()},
@@ -120,7 +107,7 @@ def build_environment(
     compilers: Compiler, gpu: str, environ: Mapping[str, str], portable: bool = False
 ) -> dict[str, str]:
     """The environment for pip: ours first in CMAKE_ARGS, so that a person's own outrank them."""
-    defines = cmake_defines(gpu, compilers.needs_amx_header, portable)
+    defines = cmake_defines(compilers, gpu, portable)
     arguments = shlex.join(f"-D{name}={value}" for name, value in defines.items())
     result = dict(environ)
     result["CMAKE_ARGS"] = f"{arguments} {environ.get('CMAKE_ARGS', '')}".strip()
@@ -170,10 +157,17 @@ def failure(output: str, gpu: str, log: Path) -> BuildError:
     if "*** Configuring CMake" not in output:
         advice = "check the network connection and try again"
     elif gpu:
-        advice = f"GPU={gpu} needs {GPU_TOOLKITS[gpu]}"
+        advice = f"GPU={gpu} needs the whole of {gpus.toolkit(gpu).name}: {gpus.remedy(gpu)}"
     else:
         advice = f"if its compilers are not whole: {compiler.remedy()}"
     return BuildError(f"{excerpt}\nllama.cpp did not build: {advice}. Whole output: {log}")
+
+
+def check(gpu: str, environ: Mapping[str, str]) -> tuple[Compiler, Mapping[str, str]]:
+    """The compilers and the environment to build with. Raises GpuError, CompilerMissingError."""
+    if gpu:
+        environ = {**environ, **gpus.require(gpu, environ)}
+    return compiler.find(environ, gpus.toolkit(gpu).compilers if gpu else None), environ
 
 
 def obtain_wheel(
@@ -182,10 +176,10 @@ def obtain_wheel(
     """The wheel for this machine, or a portable one, built now if there is none yet.
 
     It is built in a folder that takes its final name only when the wheel is whole, so that a
-    build that was cut off leaves nothing that looks finished. Raises BuildError and
+    build that was cut off leaves nothing that looks finished. Raises BuildError, GpuError and
     CompilerMissingError.
     """
-    compilers = compiler.find(environ, GPU_COMPILERS.get(gpu))
+    compilers, environ = check(gpu, environ)
     cache = cache_folder(environ)
     final = cache / wheel_key(compilers, gpu, environ, portable)
     if found := next(final.glob("*.whl"), None):
@@ -209,16 +203,17 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gpu", default=os.environ.get("GPU", ""), help="default: $GPU")
+    parser.add_argument("--portable", action="store_true", help="for any CPU of this architecture")
     parser.add_argument(
-        "--portable", action="store_true", help="for any x86-64 CPU of level v3, not just this one"
+        "--check", action="store_true", help="only whether all is here that a build needs"
     )
     options = parser.parse_args()
-    gpu = options.gpu
-    if gpu and gpu not in GPU_DEFINES:
-        parser.error(f"GPU={gpu} is none of {', '.join(GPU_DEFINES)}")
     try:
-        print(obtain_wheel(gpu, os.environ, Progress(), options.portable))
-    except (BuildError, CompilerMissingError, OSError) as error:
+        if options.check:
+            check(options.gpu, os.environ)
+        else:
+            print(obtain_wheel(options.gpu, os.environ, Progress(), options.portable))
+    except (BuildError, GpuError, CompilerMissingError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -45,9 +45,14 @@ class Compiler:
     macros: Mapping[str, str]
 
     @property
-    def needs_amx_header(self) -> bool:
-        """Whether it would miscompile AMX tile set-up for this CPU: see amx_tile_config.h."""
-        if "__AMX_TILE__" not in self.macros or "__clang__" in self.macros:
+    def aims_at_amx(self) -> bool:
+        """Whether this CPU has AMX, as far as the compiler can tell."""
+        return "__AMX_TILE__" in self.macros
+
+    @property
+    def gets_amx_wrong(self) -> bool:
+        """Whether it miscompiles AMX tile set-up: see amx_tile_config.h."""
+        if "__GNUC__" not in self.macros or "__clang__" in self.macros:
             return False
         version = (int(self.macros["__GNUC__"]), int(self.macros["__GNUC_MINOR__"]))
         return version < GCC_WITH_WORKING_AMX

@@ -26,6 +26,9 @@ class Steps:
             raise SetupError(step)
         self.done.append(step)
 
+    def check_build(self) -> None:
+        self.do("check")
+
     def make_venv(self) -> None:
         self.do("venv")
         setup_env.VENV.mkdir(exist_ok=True)
@@ -47,7 +50,7 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
     monkeypatch.setattr(setup_env, "LOCKS", locks)
     monkeypatch.setattr(setup_env, "ROOT", tmp_path / "checkout")
     monkeypatch.setattr(setup_env, "VENV", tmp_path / ".venv")
-    for name in ("make_venv", "pip", "build_wheel"):
+    for name in ("check_build", "make_venv", "pip", "build_wheel"):
         monkeypatch.setattr(setup_env, name, getattr(steps, name))
     return steps
 
@@ -61,13 +64,15 @@ def set_up(kind: str = "runtime") -> int:
 
 def test_a_second_run_does_nothing(steps: Steps) -> None:
     assert set_up() == 0
-    assert steps.done == ["venv", "runtime.lock", "build", "llama.whl", "checkout"]
+    assert steps.done == ["check", "venv", "runtime.lock", "build", "llama.whl", "checkout"]
     steps.done.clear()
     assert set_up() == 0
     assert steps.done == []
 
 
-@pytest.mark.parametrize("failing", ["venv", "runtime.lock", "build", "llama.whl", "checkout"])
+@pytest.mark.parametrize(
+    "failing", ["check", "venv", "runtime.lock", "build", "llama.whl", "checkout"]
+)
 def test_a_set_up_that_failed_half_way_is_done_again(
     steps: Steps, failing: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

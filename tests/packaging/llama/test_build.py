@@ -16,6 +16,7 @@ from build import BuildError
 from compiler import Compiler
 from progress import Progress
 
+AMX: dict[bool, dict[str, str]] = {True: {"__AMX_TILE__": "1"}, False: {}}
 GCC = Compiler("cc", "c++", "gcc 12.2\n__AVX2__ 1", {})
 
 
@@ -88,22 +89,37 @@ def test_cmake_arguments_survive_spaces_and_a_persons_own_come_last(
     ],
 )
 def test_each_gpu_turns_on_its_backend(gpu: str, define: str) -> None:
-    assert build.cmake_defines(gpu, amx_header=False)[define] == "ON"
+    assert build.cmake_defines(GCC, gpu)[define] == "ON"
 
 
 def test_a_portable_build_takes_nothing_from_the_cpu_that_compiles_it() -> None:
-    defines = build.cmake_defines("", amx_header=False, portable=True)
+    defines = build.cmake_defines(GCC, "", portable=True)
     assert defines["GGML_NATIVE"] == "OFF"
     assert {name for name, value in defines.items() if value == "ON"} == {
-        *("GGML_SSE42", "GGML_AVX", "GGML_AVX2", "GGML_BMI2", "GGML_FMA", "GGML_F16C")
+        *("GGML_BACKEND_DL", "GGML_CPU_ALL_VARIANTS")
     }
+    assert defines["CMAKE_INSTALL_BINDIR"] == "llama_cpp/lib", "where the program looks for them"
     assert build.wheel_key(GCC, "", {}, portable=True) != key()
 
 
-def test_amx_header_is_handed_over_only_where_needed() -> None:
-    assert "SPECCHAT_AMX_HEADER" not in build.cmake_defines("", amx_header=False)
-    header = build.cmake_defines("", amx_header=True)["SPECCHAT_AMX_HEADER"]
-    assert "ldtilecfg" in Path(header).read_text()
+@pytest.mark.parametrize(
+    ("gcc", "cpu_has_amx", "portable", "given"),
+    [
+        ("12", True, False, True),
+        ("12", False, False, False),
+        ("12", False, True, True),
+        ("14", True, True, False),
+    ],
+)
+def test_the_amx_header_is_for_kernels_that_the_compiler_gets_wrong(
+    gcc: str, cpu_has_amx: bool, portable: bool, given: bool
+) -> None:
+    """A portable build has kernels with AMX, whatever CPU compiles it."""
+    macros = {"__GNUC__": gcc, "__GNUC_MINOR__": "2", **AMX[cpu_has_amx]}
+    defines = build.cmake_defines(Compiler("cc", "c++", "", macros), "", portable)
+    assert ("SPECCHAT_AMX_HEADER" in defines) is given
+    if given:
+        assert "ldtilecfg" in Path(defines["SPECCHAT_AMX_HEADER"]).read_text()
 
 
 @pytest.fixture
@@ -174,7 +190,7 @@ def test_a_failure_shows_the_compilers_words_and_says_what_to_do(
         (
             "*** Configuring CMake\nCMake Error: no nvcc\n",
             "cuda",
-            "GPU=cuda needs the CUDA toolkit",
+            "GPU=cuda needs the whole of NVIDIA's CUDA toolkit: ",
         ),
     ],
 )
