@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from specchat import locations
 from specchat.errors import SpecchatError
@@ -27,17 +27,18 @@ from specengine.chat_template import Turn, encode_chat
 from specengine.conversation import alternating, fit_turns
 from specengine.drafting import DraftMethod
 from specengine.errors import CancelledError, SpecEngineError
-from specengine.events import Chunk, Finished, Progress
+from specengine.events import Chunk, Finished, Progress, Reviewed
 from specengine.inspection import InspectedRound
 from specengine.pair import MAX_DRAFT, LoadOptions, Pair
 from specengine.placement import GpuLayers
 from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics
 from specengine.thread import EngineThread
+from specengine.unverified import Begun
 
 logger = logging.getLogger(__name__)
 
-Event = Progress | Chunk | Finished | InspectedRound
+Event = Progress | Chunk | Reviewed | Finished | InspectedRound
 T = TypeVar("T")
 
 # Kept free for the answer when old turns leave a full context, in tokens.
@@ -68,6 +69,8 @@ class AnswerOptions:
     """GBNF that the answer must follow."""
     inspect: bool = False
     """Report every round, before the Chunk that it gave; only a target on this machine can."""
+    begun: Begun | None = None
+    """Verify this answer and go on with it; only a target on a verify server can."""
 
 
 class Runtime:
@@ -177,6 +180,12 @@ class Runtime:
             if not finished:
                 self.cancel()  # the caller has gone away
 
+    async def can_verify(self) -> bool:
+        """Whether the loaded target is on a verify server that answers now."""
+        if not isinstance(self._pair, RemotePair) or self._network is None:
+            return False
+        return await asyncio.wrap_future(self._network.submit(self._pair.is_within_reach()))
+
     async def run(self, work: Callable[[Pair], T]) -> T:
         """Do `work` on the loaded pair in the engine thread, after whatever it is doing."""
 
@@ -285,7 +294,9 @@ class Runtime:
         if options.drafting and self._earlier is not None and self.profile is not None:
             pair.remember(self._earlier(self.profile.target))
         # What happens on a server is not seen from here.
-        local = {"on_round": emit} if options.inspect and isinstance(pair, Pair) else {}
+        own: dict[str, Any] = {"begun": options.begun} if isinstance(pair, RemotePair) else {}
+        if options.inspect and isinstance(pair, Pair):
+            own = {"on_round": emit}
         for event in pair.answer(
             prompt,
             options.sampling,
@@ -300,7 +311,7 @@ class Runtime:
             logprobs=options.logprobs,
             grammar=options.grammar,
             on_prompt=lambda done, total: emit(Progress("prompt", done, total, "reading")),
-            **local,
+            **own,
         ):
             if isinstance(event, Finished):
                 stats = replace(event.stats, load_s=self._load_s)

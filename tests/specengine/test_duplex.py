@@ -2,83 +2,17 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 
 from specengine.cancel import AbortFlag
 from specengine.drafters.model import ModelDrafter
-from specengine.duplex import Notice, StreamEvent, answer_with_hints
+from specengine.duplex import answer_with_hints
 from specengine.events import Chunk, Finished
-from specengine.sampling import SamplingParams
-from specengine.serving.generation import Committed, Ended, Event, Generation
-from specengine.serving.scheduler import Scheduler
-from specengine.serving.transcript import Transcript
-from support.fake_batch_cache import FakeBatchCache
+from specengine.serving.generation import Committed, Ended
+from specengine.target_stream import Notice, StreamEvent
+from support.fake_stream import MODEL, SAMPLING, FakeStream, V, drafter, plain
 from support.fakes import FakeVocab, Model, markov, scripted
 from support.rig import Rig
-
-V = 12
-MODEL = markov(V, seed=3)
-SAMPLING = SamplingParams(temperature=0.7, seed=11)
-
-
-class FakeStream:
-    """A scheduler behind a line that may lose hints, and on which tokens arrive late."""
-
-    def __init__(
-        self,
-        model: Model,
-        prompt: Sequence[int],
-        n: int,
-        *,
-        eog: tuple[int, ...] = (),
-        loss: float = 0.0,
-        lead: int = 6,
-        speed: float = 0.6,
-    ) -> None:
-        self.lead = lead
-        self.closed = False
-        self.hints: list[list[int]] = []
-        self._rng = random.Random(1)
-        self._loss = loss
-        self._speed = speed
-        self._arriving: list[Event] = []
-        self._scheduler = Scheduler(FakeBatchCache(model, V), frozenset(eog))
-        self._generation = Generation(
-            "a", Transcript(prompt), SAMPLING, self._arriving.append, max_tokens=n
-        )
-        self._scheduler.submit(self._generation)
-
-    def wait(self, timeout: float) -> list[StreamEvent]:
-        if self._rng.random() < self._speed:  # several hints arrive between two passes
-            self._scheduler.step()
-        n = self._rng.randint(0, len(self._arriving))
-        arrived = self._arriving[:n]
-        del self._arriving[:n]
-        return list(arrived)
-
-    def hint(self, pos: int, prefix_hash: bytes, tokens: Sequence[int]) -> None:
-        self.hints.append(list(tokens))
-        if self._rng.random() >= self._loss:
-            self._scheduler.hint(self._generation, prefix_hash, list(tokens))
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def drafter(model: Model, *, n_ctx: int = 256) -> ModelDrafter:
-    rig = Rig(model, model, n_vocab=V, sampling=SAMPLING, rule="coupled", draft_n_ctx=n_ctx)
-    assert isinstance(rig.drafter, ModelDrafter)
-    return rig.drafter
-
-
-def plain(model: Model, prompt: list[int], n: int, **options: Any) -> Finished:
-    return Rig(model, n_vocab=V, sampling=SAMPLING, rule="coupled").run(
-        prompt, max_tokens=n, **options
-    )
 
 
 def answer(

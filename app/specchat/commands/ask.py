@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from specchat import locations
+from specchat.commands.answer_printer import AnswerPrinter
 from specchat.commands.event_progress import EventProgress
 from specchat.commands.flags import (
     profile_flags,
@@ -31,10 +32,11 @@ from specchat.remote.address import is_url
 from specchat.remote.pair import RemoteOptions
 from specchat.runtime import AnswerOptions, Runtime
 from specchat.selection import select_profile, select_sampling
-from specchat.tui.printable import one_line, printable
+from specchat.tui.printable import one_line
 from specengine.chat_template import Turn
 from specengine.errors import CancelledError
-from specengine.events import Chunk, Finished, Progress
+from specengine.events import Finished, Progress
+from specengine.inspection import InspectedRound
 from specengine.rules import default_rule
 
 _INTERRUPTED = 130
@@ -113,6 +115,7 @@ async def _ask(
 ) -> Finished:
     """Load, answer, and write the text as it comes where `stream` says so."""
     finished: Finished | None = None
+    printer = AnswerPrinter() if stream else None
 
     def heed_interrupt() -> None:
         if interrupted.is_set():
@@ -132,11 +135,11 @@ async def _ask(
                 heed_interrupt()
                 if isinstance(event, Progress):
                     progress.update(event)
-                elif isinstance(event, Chunk):
-                    progress.clear()
-                    if stream:
-                        _show(event.text)
-                elif isinstance(event, Finished):
+                    continue
+                progress.clear()
+                if printer is not None and not isinstance(event, InspectedRound):
+                    printer.take(event)
+                if isinstance(event, Finished):
                     finished = event
     except (CancelledError, DownloadCancelledError) as error:
         raise KeyboardInterrupt from error  # while loading: there is no answer to keep
@@ -144,12 +147,6 @@ async def _ask(
         await runtime.close()
     assert finished is not None
     return finished
-
-
-def _show(text: str) -> None:
-    """Print a piece of the answer: a terminal obeys nothing in it, a file gets all of it."""
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    click.echo(printable(text) if terminal else text, nl=False, color=True)
 
 
 @contextmanager
@@ -181,6 +178,8 @@ def _to_json(finished: Finished, profile: Profile, options: AnswerOptions) -> di
         "rule": options.rule or _default_rule(profile, options),
         **finished.stats.model_dump(),
         "notices": list(finished.notices),
+        "unverified": finished.unverified and asdict(finished.unverified),
+        "replaced": [asdict(version) for version in finished.replaced],
     }
     if finished.error is not None:
         result["error"] = finished.error

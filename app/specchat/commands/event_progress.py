@@ -11,7 +11,12 @@ from rich.progress import Progress as Bar
 from specchat.models.progress import DownloadProgress
 from specengine.events import Progress
 
-_VERBS = {"load": "loading", "measure": "measuring", "prompt": "reading"}
+_VERBS = {
+    "load": "loading",
+    "measure": "measuring",
+    "prompt": "reading",
+    "wait": "no target:",
+}
 
 
 class EventProgress:

@@ -7,7 +7,7 @@ import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,20 @@ from specchat.remote.preparation import PreparedRemote
 from specchat.remote.stream import Connection, OnLoss, RemoteStream, Request
 from specchat.remote.vocabulary import load_vocabulary
 from specengine.cancel import AbortFlag
-from specengine.controller import FixedDraftLength
 from specengine.costs import PassCosts
 from specengine.drafting import Drafting, DraftMethod
-from specengine.duplex import answer_with_hints
+from specengine.duplex import Event, answer_with_hints
 from specengine.errors import ContextFullError
-from specengine.events import Chunk, Finished
-from specengine.generate import generate
 from specengine.gguf import read_gguf
 from specengine.offload import load_smaller, plan
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
 from specengine.placement import summary
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.target import LocalTarget
+from specengine.unverified import Begun
 
 _GOODBYE_S = 1.0
+_REACH_S = 5.0
 _RULES = (None, "coupled", "greedy")  # what the text of a server follows
 
 
@@ -80,7 +78,6 @@ class RemotePair:
                 self._vocabulary.close()
                 raise
         self._drafting = Drafting(self.vocab, self._draft, ready.vocabularies)
-        self._vocabularies = ready.vocabularies
 
     def _load_draft(
         self, path: Path, options: LoadOptions, on_progress: Callable[[str, float], None]
@@ -145,9 +142,11 @@ class RemotePair:
         logprobs: int | None = None,
         grammar: str | None = None,
         on_prompt: Callable[[int, int], None] | None = None,
-    ) -> Iterator[Chunk | Finished]:
+        begun: Begun | None = None,
+    ) -> Iterator[Event]:
         """As `specengine.pair.Pair.answer`. A server is always `reproducible`, and tells nothing
-        of a prompt's progress. Raises RemoteError for what the protocol has no room for.
+        of a prompt's progress. Goes on with the answer `begun`, where there is one, and verifies
+        what of it is not. Raises RemoteError for what the protocol has no room for.
         """
         if rule not in _RULES or logprobs is not None or grammar is not None:
             raise RemoteError(
@@ -160,31 +159,41 @@ class RemotePair:
                 f"the prompt of {len(prompt)} tokens leaves no room for an answer in the server's "
                 f"context of {self._n_ctx}"
             )
+        most = room if max_tokens is None else min(max_tokens, room)
         seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
+        verified: tuple[int, ...] = ()
+        if begun is not None:
+            seed, verified = begun.unverified.seed, begun.tokens[: begun.unverified.token]
         sampling = sampling.model_copy(update={"seed": seed})
         request = Request(
             _settings(sampling),
             seed,
-            room if max_tokens is None else min(max_tokens, room),
+            most - len(verified),
             self._remote.patience_ms,
-            self._remote.on_loss,
+            self._on_loss(begun),
         )
         method = (drafter or self.method) if drafting else "none"
-        stream = RemoteStream(self._network, self._connection, prompt, request)
-        events = answer_with_hints(
-            stream,
+        return answer_with_hints(
+            RemoteStream(self._network, self._connection, [*prompt, *verified], request),
             self.vocab,
             self._drafting.drafters(method, Transforms(sampling), CoupledRule(sampling)),
             prompt,
+            seed=seed,
+            max_tokens=most,
             stop=stop,
             abort=self.abort,
             draft_max=draft_length,
+            begun=begun,
         )
-        for event in events:
-            if isinstance(event, Finished) and stream.lost and self._remote.on_loss == "local":
-                yield from self._alone(event, prompt, sampling, request.max_tokens, stop)
-            else:
-                yield event
+
+    async def is_within_reach(self) -> bool:
+        """Whether the server answers now; in the network thread."""
+        try:
+            async with asyncio.timeout(_REACH_S):
+                await self._connection.server.round_trip_s(times=1)
+        except (httpx.TransportError, TimeoutError):
+            return False
+        return True
 
     def close(self) -> None:
         if self._draft is not None:
@@ -192,46 +201,10 @@ class RemotePair:
         self._vocabulary.close()
         self._network.call(self._goodbye())
 
-    def _alone(
-        self,
-        lost: Finished,
-        prompt: Sequence[int],
-        sampling: SamplingParams,
-        max_tokens: int,
-        stop: Sequence[str],
-    ) -> Iterator[Chunk | Finished]:
-        """Without the target: the draft model goes on in its own words, and it is said."""
-        draft, n = self._draft, len(lost.tokens)
-        other_ids = self._vocabularies is not None and self._vocabularies.way != "ids"
-        if draft is None or other_ids or n >= max_tokens:
-            yield lost
-            return
-        target = LocalTarget(
-            draft.vocab, draft.context, Transforms(sampling), CoupledRule(sampling)
-        )
-        for event in generate(
-            target,
-            [],
-            FixedDraftLength(0),
-            [*prompt, *lost.tokens],
-            max_tokens=max_tokens - n,
-            stop=stop,
-            abort=self.abort,
-        ):
-            if isinstance(event, Chunk):
-                yield replace(event, stats=lost.stats)
-                continue
-            notice = (
-                f"{lost.error}; what follows its first {n} tokens are the words of "
-                f"{draft.model.path.stem}, which the target has not verified"
-            )
-            yield replace(
-                event,
-                text=lost.text + event.text,
-                tokens=lost.tokens + event.tokens,
-                stats=lost.stats,
-                notices=(*lost.notices, notice, *event.notices),
-            )
+    def _on_loss(self, begun: Begun | None) -> OnLoss:
+        """Only a draft model can go on alone; and not where its words are to be verified."""
+        cannot = self._draft is None or begun is not None
+        return "stop" if cannot and self._remote.on_loss == "local" else self._remote.on_loss
 
     async def _goodbye(self) -> None:
         """The server forgets the text; in a while it would anyway."""

@@ -18,17 +18,18 @@ from specchat.remote.errors import RemoteError, TryAgainError
 from specchat.remote.http import explain, is_certificate_error
 from specchat.remote.network import NetworkThread
 from specchat.remote.server import ConflictError, GoneError, Line, VerifyServer, hint_line
-from specengine.duplex import Notice, StreamEvent
 from specengine.sequence import common_prefix
 from specengine.serving.generation import Committed, Ended
 from specengine.serving.transcript import Transcript
+from specengine.target_stream import Cut, Notice, Opened, StreamEvent
 
 logger = logging.getLogger(__name__)
 
 OnLoss = Literal["wait", "stop", "local"]
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
-_GIVE_UP_S = 10.0  # without `on_loss = wait`
+_GIVE_UP_S = 10.0  # with `on_loss = stop`
+_ALONE_AFTER_S = 3.0  # with `on_loss = local`
 _WEIGHT = 0.2  # of a new measurement in an estimate
 _LONGEST_LEAD = 64
 _IN_VAIN = 48  # hint tokens of which none was ever used
@@ -84,8 +85,10 @@ class RemoteStream:
         self._last_us: int | None = None
         self._hinted = 0
         self._used = 0
-        self.lost = False
-        """Whether it ended because the connection did not come back."""
+        self.lost: str | None = None
+        """Why the answer is to go on without the target, for as long as it is out of reach."""
+        self._cause: str | None = None
+        """Why there is no connection, while there is none."""
         self._task = network.submit(self._run())
 
     @property
@@ -138,12 +141,13 @@ class RemoteStream:
                 lost_at, pause_s, wait_s = None, _FIRST_PAUSE_S, 0.0
             now = time.monotonic()
             if lost_at is None:
-                lost_at = now
-                self._events.put(Notice(f"{cause}: taken up again where it was cut"))
-            elif self._request.on_loss != "wait" and now - lost_at > _GIVE_UP_S:
-                self.lost = True
+                lost_at, self._cause = now, cause
+                self._events.put(Cut(cause))
+            if self._request.on_loss == "stop" and now - lost_at > _GIVE_UP_S:
                 self._end(f"{cause}; the answer is kept up to where the connection was lost")
                 return
+            if self._request.on_loss == "local" and now - lost_at > _ALONE_AFTER_S:
+                self.lost = cause
             await asyncio.sleep(wait_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -208,6 +212,11 @@ class RemoteStream:
             self._hints.get_nowait()
         self._last_us = None
         self._gen = gen
+        self.lost = None
+        if self._cause is not None:
+            self._events.put(Notice(f"{self._cause}: taken up again where it was cut"))
+            self._cause = None
+        self._events.put(Opened())
 
     def _receive(self, line: Line) -> bool:
         """Whether the answer has ended."""

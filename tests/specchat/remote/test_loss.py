@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from specchat.remote import stream
 from specchat.remote.pair import RemoteOptions
-from specengine.events import Chunk
+from specengine.events import Chunk, Unverified
+from specengine.unverified import Begun
 from support.delay_proxy import DelayProxy, Line
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer, running_server
+
+LOCAL = RemoteOptions(on_loss="local")
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "_GIVE_UP_S", 0.3)
+    monkeypatch.setattr(stream, "_ALONE_AFTER_S", 0.3)
+    monkeypatch.setattr(stream, "_LONGEST_PAUSE_S", 0.5)
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def proxy(server: VerifyServer) -> Iterator[DelayProxy]:
         yield proxy
 
 
-def after(n: int, proxy: DelayProxy, line: Line) -> object:
+def after(n: int, proxy: DelayProxy, line: Line) -> Callable[[Chunk], None]:
     """The line changes, with a cut, once `n` tokens have come."""
     seen = 0
 
@@ -44,7 +49,7 @@ def after(n: int, proxy: DelayProxy, line: Line) -> object:
 async def test_stop_keeps_what_came(proxy: DelayProxy) -> None:
     async with remote_runtime(proxy.url, remote=RemoteOptions(on_loss="stop")) as runtime:
         whole = await ask(runtime)
-        finished = await ask(runtime, on_chunk=after(5, proxy, Line(down=True)))  # type: ignore[arg-type]
+        finished = await ask(runtime, on_chunk=after(5, proxy, Line(down=True)))
     assert finished.reason == "error"
     assert 5 <= len(finished.tokens) < len(whole.tokens)
     assert whole.tokens[: len(finished.tokens)] == finished.tokens
@@ -54,15 +59,63 @@ async def test_stop_keeps_what_came(proxy: DelayProxy) -> None:
 async def test_local_goes_on_in_the_draft_models_words_and_says_so(
     proxy: DelayProxy, tiny_model: Path
 ) -> None:
-    async with remote_runtime(
-        proxy.url, tiny_model, remote=RemoteOptions(on_loss="local")
-    ) as runtime:
+    async with remote_runtime(proxy.url, tiny_model, remote=LOCAL) as runtime:
         whole = await ask(runtime)
-        finished = await ask(runtime, on_chunk=after(5, proxy, Line(down=True)))  # type: ignore[arg-type]
-    # The draft model is the target's own file: it says the same, unverified or not.
-    assert finished.tokens[:6] == whole.tokens[:6]
-    assert finished.reason == whole.reason
+        finished = await ask(runtime, on_chunk=after(5, proxy, Line(down=True)))
+    # The draft model is the target's own file: it says the same, or nearly; unverified it is.
+    mark = finished.unverified
+    assert mark is not None
+    assert 5 <= mark.token < len(finished.tokens)
+    assert finished.tokens[: mark.token] == whole.tokens[: mark.token]
+    assert whole.text.startswith(finished.text[: mark.char])
+    assert (mark.writer, mark.seed) == (tiny_model.stem, 5)
+    assert finished.error is None
     assert any("has not verified" in notice for notice in finished.notices)
+
+
+async def test_what_was_said_alone_is_verified_as_soon_as_the_target_is_back(
+    proxy: DelayProxy, tiny_model: Path
+) -> None:
+    unverified: list[Chunk] = []
+    lose = after(5, proxy, Line(down=True))
+
+    def on_chunk(chunk: Chunk) -> None:
+        lose(chunk)
+        if chunk.unverified is not None:
+            unverified.append(chunk)
+            if len(unverified) == 3:
+                proxy.line = Line()
+
+    async with remote_runtime(proxy.url, tiny_model, remote=LOCAL) as runtime:
+        whole = await ask(runtime, max_tokens=160)
+        finished = await ask(runtime, max_tokens=160, on_chunk=on_chunk)
+    assert len(unverified) >= 3
+    assert finished.tokens == whole.tokens
+    assert finished.text == whole.text
+    assert finished.unverified is None
+    assert any("taken up again" in notice for notice in finished.notices)
+
+
+async def test_an_answer_of_earlier_is_verified_and_gone_on_with(server: VerifyServer) -> None:
+    async with remote_runtime(server.url, remote=LOCAL) as runtime:
+        whole = await ask(runtime)
+        wrong = (*whole.tokens[:9], *reversed(whole.tokens[9:20]))
+        begun = Begun(wrong, Unverified(6, 0, "smollm", seed=5))
+        finished = await ask(runtime, seed=77, begun=begun)
+    assert finished.tokens == whole.tokens
+    assert finished.text == whole.text
+    (replaced,) = finished.replaced
+    assert replaced.tokens == wrong
+    assert replaced.unverified is not None
+    assert replaced.unverified.token == 9
+    assert whole.text.startswith(replaced.text[: replaced.unverified.char])
+
+
+async def test_without_a_draft_model_local_keeps_what_came(proxy: DelayProxy) -> None:
+    async with remote_runtime(proxy.url, "lookup", remote=LOCAL) as runtime:
+        finished = await ask(runtime, on_chunk=after(5, proxy, Line(down=True)))
+    assert (finished.reason, finished.unverified) == ("error", None)
+    assert len(finished.tokens) >= 5
 
 
 async def test_wait_goes_on_when_the_connection_is_back(proxy: DelayProxy) -> None:

@@ -78,6 +78,8 @@ def progress_content(event: Progress) -> Content:
             text = f"measuring {label}"
         case "prompt":
             text = f"reading {event.total} tokens"
+        case "wait":
+            text = f"{label} · waiting, Esc stops"
     if not event.total:
         return Content(text)
     fraction = min(1.0, event.done / event.total)
