@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specengine.errors import ContextFullError, ModelFileError
+from specengine.errors import CancelledError, ContextFullError, ModelFileError
 from specengine.events import Finished
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
@@ -158,3 +158,59 @@ def test_a_cascade_changes_nothing(pair: Pair) -> None:
     cascade = run(pair, prompt, max_tokens=64, drafter="cascade")
     assert cascade.tokens == plain.tokens
     assert cascade.stats.by_drafter["lookup"].accepted > 0
+
+
+def test_what_is_read_ahead_is_not_evaluated_again_and_changes_nothing(pair: Pair) -> None:
+    prompt = chat(pair, "Tell me a story about " + "red and blue and green, " * 40)
+    pair.forget()
+    plain = run(pair, prompt, drafting=False)
+    pair.forget()
+    pair.read_ahead(prompt[:-8], reproducible=True)
+    assert pair.context.tokens.tolist() == prompt[:-8]
+    passes = pair.context.passes
+    ahead = run(pair, prompt, drafting=False)
+    assert ahead.tokens == plain.tokens
+    assert pair.context.passes == passes + len(ahead.tokens)
+    pair.read_ahead(prompt, reproducible=True)  # is held, and more
+    assert pair.context.passes == passes + len(ahead.tokens)
+
+
+def test_reading_ahead_stops_at_once_and_keeps_what_was_read(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = chat(pair, "one two three " * 100)
+    pair.forget()
+    logits = pair.context.logits
+
+    def aborting(tokens: list[int]) -> object:
+        if len(tokens) > 256:
+            pair.abort.set()
+        return logits(tokens)
+
+    monkeypatch.setattr(pair.context, "logits", aborting)
+    with pytest.raises(CancelledError):
+        pair.read_ahead(prompt)
+    pair.abort.clear()
+    assert pair.context.tokens.tolist() == prompt[:256]
+
+
+def test_an_answer_after_a_restored_state_is_that_after_the_live_one(
+    pair: Pair, tiny_model: Path
+) -> None:
+    prompt = chat(pair, QUESTION)
+    first = run(pair, prompt)
+    question = chat(pair, "Are you sure?", *prompt, *first.tokens)
+    saved = pair.context.save(question)
+    assert saved is not None
+    assert len(saved.tokens) >= len(prompt) + len(first.tokens) - 1
+    live = run(pair, question)
+    other = Pair(tiny_model, method="none", options=LoadOptions(n_ctx=1024))
+    try:
+        assert (other.state_key, other.width_step) == (pair.state_key, pair.width_step)
+        assert other.context.restore(saved)
+        passes = other.context.passes
+        restored = run(other, question)
+        assert restored.tokens == live.tokens
+        assert other.context.passes - passes == len(restored.tokens) + 1  # the end too
+    finally:
+        other.close()
