@@ -40,6 +40,8 @@ class ArchivedChat(BaseModel):
             raise ValueError("a time is out of range")
         if any(not 0 <= token < 2**31 for message in self.messages for token in message.tokens):
             raise ValueError("a token id is out of range")
+        if any(not _is_within(message) for message in self.messages):
+            raise ValueError("a message is unverified from a place on that it does not have")
         return self
 
 
@@ -73,6 +75,13 @@ def read_archive(content: bytes, name: str) -> Archive:
 def restore(store: ChatStore, archive: Archive) -> list[int]:
     """Adds copies of all chats; returns their new ids, in the archive's order."""
     return [store.add_chat(chat.chat, chat.messages) for chat in archive.chats]
+
+
+def _is_within(message: Message) -> bool:
+    mark = message.unverified
+    if mark is None:
+        return True
+    return 0 <= mark.token <= len(message.tokens) and 0 <= mark.char <= len(message.text)
 
 
 def _can_be_a_timestamp(time: datetime) -> bool:

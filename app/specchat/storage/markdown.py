@@ -9,6 +9,8 @@ from specchat.storage.records import Chat, Message
 
 _NAMES = {"system": "System", "user": "You", "assistant": "Assistant"}
 
+_QUOTED = 40  # characters
+
 _ENDINGS = {
     "streaming": "still being written",
     "stopped": "stopped",
@@ -56,10 +58,19 @@ def _branches(chat: Chat, tree: Sequence[Message]) -> Iterator[list[Message]]:
 
 def _section(message: Message, number: int) -> list[str]:
     lines = [f"## {number}. {_NAMES[message.role]}", "", message.text, ""]
-    facts = [message.model, _ENDINGS.get(message.status), *_speed(message.stats or {})]
+    facts = [message.model, _ENDINGS.get(message.status), _unverified(message)]
+    facts += _speed(message.stats or {})
     if line := ", ".join(fact for fact in facts if fact):
         lines += [f"*({line})*", ""]
     return lines
+
+
+def _unverified(message: Message) -> str | None:
+    if (mark := message.unverified) is None:
+        return None
+    words = " ".join(message.text[mark.char :].split())
+    beginning = words if len(words) <= _QUOTED else words[:_QUOTED].rstrip() + "…"
+    return f"not verified from “{beginning}” on: the words of {mark.writer}"
 
 
 def _speed(stats: dict[str, Any]) -> Iterator[str]:

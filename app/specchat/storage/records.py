@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from specengine.events import Unverified
+
 Role = Literal["system", "user", "assistant"]
 
 Status = Literal["streaming", "done", "stopped", "length", "failed", "interrupted"]
@@ -41,7 +43,8 @@ class Message:
     """One message of the tree; `parent_id` is None at a root.
 
     `tokens` are the answer's own ids in the vocabulary of `model`, empty where unknown.
-    `stats` is whatever JSON object was recorded with the answer.
+    `stats` is whatever JSON object was recorded with the answer. `unverified` is where the words of
+    a draft model begin that the target has not verified yet.
     """
 
     id: int
@@ -54,6 +57,7 @@ class Message:
     stats: dict[str, Any] | None
     model: str | None
     created_at: datetime
+    unverified: Unverified | None = None
 
 
 @dataclass(frozen=True, slots=True)

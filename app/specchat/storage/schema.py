@@ -52,5 +52,8 @@ _VERSION_1 = (
     """,
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_VERSION_1]
+# A JSON object, as specengine.events.Unverified; NULL where all of the text is verified.
+_VERSION_2 = ("ALTER TABLE messages ADD COLUMN unverified TEXT",)
+
+MIGRATIONS: list[tuple[str, ...]] = [_VERSION_1, _VERSION_2]
 """`MIGRATIONS[n]` are the statements that bring a database of version n to version n + 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
 import struct
@@ -16,6 +17,7 @@ from specchat.storage import search
 from specchat.storage.database import Database
 from specchat.storage.liveness import is_running, process_mark
 from specchat.storage.records import Chat, ChatSummary, Message, Role, SearchHit, Status
+from specengine.events import Unverified
 
 _TITLE_LENGTH = 60
 
@@ -35,13 +37,22 @@ _BRANCH = """
     SELECT messages.* FROM branch JOIN messages USING (id) ORDER BY depth DESC
 """
 
+_VERSIONS = """
+    SELECT other.* FROM messages AS this JOIN messages AS other
+    ON other.chat_id = this.chat_id AND other.parent_id IS this.parent_id AND other.role = this.role
+    WHERE this.id = :id ORDER BY other.id
+"""
+
 _ANSWERS = """
     SELECT tokens FROM messages
     WHERE role = 'assistant' AND model = ? AND tokens != x'' ORDER BY id DESC
 """
 
 # || makes text of two blobs without looking at their bytes; the cast undoes that.
-_APPEND = "UPDATE messages SET text = text || ?, tokens = CAST(tokens || ? AS BLOB) WHERE id = ?"
+_APPEND = """
+    UPDATE messages SET text = text || ?, tokens = CAST(tokens || ? AS BLOB), unverified = ?
+    WHERE id = ?
+"""
 
 
 class ChatStore:
@@ -137,8 +148,9 @@ class ChatStore:
         parent_id: int | None = None,
         status: Status = "done",
         model: str | None = None,
+        is_head: bool = True,
     ) -> Message:
-        """Adds a message after `parent_id` (None: after the head) and makes it the head."""
+        """Adds a message after `parent_id` (None: after the head), as the new head or beside it."""
         now = time.time()
         text = storable(text)
         with self._database.writing() as db:
@@ -165,14 +177,26 @@ class ChatStore:
             title = chat["title"] or (_title_of(text) if role == "user" else "")
             db.execute(
                 "UPDATE chats SET head_id = ?, title = ?, updated_at = ? WHERE id = ?",
-                (message_id, title, now, chat_id),
+                (message_id if is_head else chat["head_id"], title, now, chat_id),
             )
             return _message(_message_row(db, chat_id, message_id))
 
-    def append_to_message(self, message_id: int, text: str, tokens: Sequence[int]) -> None:
-        """Adds what has streamed in since the last call."""
+    def versions(self, message_id: int) -> list[Message]:
+        """The message and those that stand in its place in other branches, oldest first."""
+        with self._database.reading() as db:
+            return [_message(row) for row in db.execute(_VERSIONS, {"id": message_id})]
+
+    def append_to_message(
+        self,
+        message_id: int,
+        text: str,
+        tokens: Sequence[int],
+        unverified: Unverified | None = None,
+    ) -> None:
+        """Adds what has streamed in since the last call; `unverified` is of all of it."""
         with self._database.writing() as db:
-            cursor = db.execute(_APPEND, (storable(text), _pack(tokens), message_id))
+            mark = _unverified_json(unverified)
+            cursor = db.execute(_APPEND, (storable(text), _pack(tokens), mark, message_id))
             _require_changed(cursor, message_id)
 
     def finish_message(
@@ -183,17 +207,27 @@ class ChatStore:
         tokens: Sequence[int],
         status: Status,
         stats: dict[str, Any] | None,
+        unverified: Unverified | None = None,
     ) -> None:
-        """Replaces what has streamed in by the answer as it ended."""
+        """Replaces what has streamed in by the answer as it is now."""
         text = storable(text)
         with self._database.writing() as db:
             cursor = db.execute(
-                "UPDATE messages SET text = ?, tokens = ?, status = ?, stats = ?, writer = NULL"
-                " WHERE id = ?",
-                (text, _pack(tokens), status, _stats_json(stats), message_id),
+                "UPDATE messages SET text = ?, tokens = ?, status = ?, stats = ?, unverified = ?,"
+                " writer = ? WHERE id = ?",
+                (
+                    text,
+                    _pack(tokens),
+                    status,
+                    _stats_json(stats),
+                    _unverified_json(unverified),
+                    self._writer if status == "streaming" else None,
+                    message_id,
+                ),
             )
             _require_changed(cursor, message_id)
-            search.index_message(db, message_id, text)
+            if status != "streaming":
+                search.index_message(db, message_id, text)
             db.execute(
                 "UPDATE chats SET updated_at = ?"
                 " WHERE id = (SELECT chat_id FROM messages WHERE id = ?)",
@@ -237,6 +271,7 @@ class ChatStore:
                     stats=_stats_json(message.stats),
                     model=message.model and storable(message.model),
                     created_at=message.created_at.timestamp(),
+                    unverified=_unverified_json(message.unverified),
                 )
                 search.index_message(db, message_id, text)
             db.execute(
@@ -316,6 +351,10 @@ def _stats_json(stats: dict[str, Any] | None) -> str | None:
     return None if stats is None else storable(json.dumps(stats, ensure_ascii=False))
 
 
+def _unverified_json(mark: Unverified | None) -> str | None:
+    return None if mark is None else json.dumps(dataclasses.asdict(mark))
+
+
 def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
@@ -354,4 +393,5 @@ def _message(row: sqlite3.Row) -> Message:
         stats=json.loads(row["stats"]) if row["stats"] else None,
         model=row["model"],
         created_at=_time(row["created_at"]),
+        unverified=Unverified(**json.loads(row["unverified"])) if row["unverified"] else None,
     )

@@ -13,6 +13,7 @@ import pytest
 from specchat.errors import SpecchatError
 from specchat.storage import ChatStore, Message
 from specchat.storage.archive import archive, read_archive, restore
+from specengine.events import Unverified
 
 
 @pytest.fixture
@@ -29,10 +30,20 @@ def chat_id(store: ChatStore) -> int:
     question = store.add_message(chat.id, "user", "Đường?\0 \x1b[31m")
     answer = store.add_message(chat.id, "assistant", "", status="streaming", model="m")
     stats = {"timing": {"tokens_per_s": 12.5, "ttft_s": None}, "notice": "\ud800"}
-    store.finish_message(answer.id, text="phố", tokens=[0, 70_000], status="length", stats=stats)
+    store.finish_message(
+        answer.id,
+        text="phố",
+        tokens=[0, 70_000],
+        status="length",
+        stats=stats,
+        unverified=Unverified(1, 2, "draft", seed=7),
+    )
     store.add_message(chat.id, "assistant", "other", parent_id=question.id)
     store.set_head(chat.id, answer.id)
     return chat.id
+
+
+MARK = {"token": 1, "char": 2, "writer": "draft", "seed": 7}
 
 
 def without_ids(messages: list[Message]) -> list[Message]:
@@ -93,6 +104,10 @@ def test_another_kind_of_file_is_told(
         ({"tokens": [-1]}, "token id is out of range"),
         ({"tokens": [2**31]}, "token id is out of range"),
         ({"created_at": "0001-01-01T00:00:00"}, "time is out of range"),
+        (
+            {"unverified": {"token": 3, "char": 0, "writer": "d", "seed": 1}},
+            "a place on that it does",
+        ),
         ({"role": "tool"}, "chats.0.messages.1.role: "),
         ({"text": None}, "chats.0.messages.1.text: "),
     ],

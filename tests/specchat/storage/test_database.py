@@ -37,6 +37,7 @@ def test_an_older_database_is_upgraded_and_a_copy_kept(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(path)
+    version = len(schema.MIGRATIONS)
     step = ("ALTER TABLE chats ADD COLUMN pinned INTEGER NOT NULL DEFAULT 7",)
     monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, step])
     monkeypatch.setattr("specchat.storage.database.MIGRATIONS", schema.MIGRATIONS)
@@ -46,10 +47,28 @@ def test_an_older_database_is_upgraded_and_a_copy_kept(
 
     with closing(sqlite3.connect(path)) as upgraded:
         assert upgraded.execute("SELECT title, pinned FROM chats").fetchall() == [("kept", 7)]
-        assert upgraded.execute("PRAGMA user_version").fetchone() == (2,)
-    with closing(sqlite3.connect(path.with_name("chats-v1.db"))) as copy:
+        assert upgraded.execute("PRAGMA user_version").fetchone() == (version + 1,)
+    with closing(sqlite3.connect(path.with_name(f"chats-v{version}.db"))) as copy:
         assert copy.execute("SELECT text FROM messages").fetchall() == [("kept",)]
-        assert copy.execute("PRAGMA user_version").fetchone() == (1,)
+        assert copy.execute("PRAGMA user_version").fetchone() == (version,)
+
+
+def test_the_first_layout_is_upgraded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as old:
+        for statement in schema.MIGRATIONS[0]:
+            old.execute(statement)
+        old.execute("INSERT INTO chats VALUES (1, 'kept', 'tiny', 2e9, 2e9, 1)")
+        old.execute(
+            "INSERT INTO messages VALUES (1, 1, NULL, 'user', 'hi', x'', 'done', NULL, NULL, NULL,"
+            " 2e9)"
+        )
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    store = ChatStore(path)
+    (message,) = store.messages(1)
+    store.close()
+    assert (message.text, message.unverified) == ("hi", None)
 
 
 def test_a_failed_upgrade_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,9 +173,10 @@ def test_a_folder_in_the_place_of_the_file_is_told(path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are kept elsewhere there")
 def test_nobody_else_may_read_what_was_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(path)
+    version = len(schema.MIGRATIONS)
     monkeypatch.setattr("specchat.storage.database.MIGRATIONS", [*schema.MIGRATIONS, ()])
     store = ChatStore(path)
     modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     store.close()
-    assert modes.keys() >= {"chats.db", "chats.db-wal", "chats-v1.db"}
+    assert modes.keys() >= {"chats.db", "chats.db-wal", f"chats-v{version}.db"}
     assert set(modes.values()) == {0o600}

@@ -9,6 +9,7 @@ import pytest
 
 from specchat.storage import ChatStore
 from specchat.storage.markdown import markdown
+from specengine.events import Unverified
 
 
 @pytest.fixture
@@ -80,3 +81,19 @@ def test_figures_of_another_kind_are_left_out(store: ChatStore, stats: dict[str,
 def test_an_empty_chat_has_a_title(store: ChatStore) -> None:
     chat = store.create_chat("tiny")
     assert markdown(chat, []).startswith("# Untitled chat\n")
+
+
+def test_where_an_answer_is_unverified_is_told_in_words(store: ChatStore) -> None:
+    chat = store.create_chat("remote")
+    answer = store.add_message(chat.id, "assistant", "", status="streaming", model="m")
+    store.finish_message(
+        answer.id,
+        text="It is a small\nblue bird",
+        tokens=[1, 2],
+        status="done",
+        stats=None,
+        unverified=Unverified(1, 8, "draft-0.5b", seed=7),
+    )
+    assert lines(store, chat.id)[-1] == (
+        "*(m, not verified from “small blue bird” on: the words of draft-0.5b)*"
+    )

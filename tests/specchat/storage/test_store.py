@@ -9,6 +9,7 @@ import pytest
 
 from specchat.errors import SpecchatError
 from specchat.storage import ChatStore
+from specengine.events import Unverified
 
 
 @pytest.fixture
@@ -184,3 +185,32 @@ def test_the_id_of_a_deleted_message_is_not_given_out_again(store: ChatStore) ->
     message = store.add_message(fresh.id, "user", "mine")
     assert fresh.id != chat.id
     assert message.id != deleted.id
+
+
+def test_what_is_unverified_is_known_while_it_streams_and_after(store: ChatStore) -> None:
+    mark = Unverified(1, 3, "draft", seed=2**64 - 1)
+    chat = store.create_chat("remote")
+    answer = store.add_message(chat.id, "assistant", "", status="streaming", model="m")
+    store.append_to_message(answer.id, "The", [1])
+    assert store.messages(chat.id)[0].unverified is None
+    store.append_to_message(answer.id, " fox", [2], mark)
+    assert store.messages(chat.id)[0].unverified == mark
+    store.finish_message(
+        answer.id, text="The fox", tokens=[1, 2], status="done", stats=None, unverified=mark
+    )
+    assert store.messages(chat.id)[0].unverified == mark
+    store.finish_message(answer.id, text="The cat", tokens=[1, 3], status="done", stats=None)
+    (message,) = store.messages(chat.id)
+    assert (message.text, message.tokens, message.unverified) == ("The cat", (1, 3), None)
+    assert [hit.message_id for hit in store.search("cat")] == [answer.id]
+    assert store.search("fox") == []
+
+
+def test_another_version_of_an_answer_stands_beside_it(store: ChatStore) -> None:
+    chat = store.create_chat("remote")
+    question = store.add_message(chat.id, "user", "question")
+    answer = store.add_message(chat.id, "assistant", "answer", parent_id=question.id)
+    other = store.add_message(chat.id, "assistant", "other", parent_id=question.id, is_head=False)
+    assert texts(store, chat.id) == ["question", "answer"]
+    assert store.versions(answer.id) == store.versions(other.id) == [answer, other]
+    assert store.versions(question.id) == [question]
