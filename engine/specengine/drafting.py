@@ -1,4 +1,4 @@
-"""The drafters of a target: lookup, and a draft model where one is loaded."""
+"""The drafters of a target: lookup, and a draft model or head where one is loaded."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelDrafter
 from specengine.drafters.text import TextDrafter
 from specengine.drafters.translation import SharedTokens, Translation
+from specengine.loaded_head import LoadedHead
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.vocab import Vocab
@@ -29,7 +30,7 @@ class Drafting:
     def __init__(
         self,
         target: Vocab,
-        draft: LoadedModel | None = None,
+        draft: LoadedModel | LoadedHead | None = None,
         vocabularies: Comparison | None = None,
     ) -> None:
         """`vocabularies`: how those of the two compare; equal, where it is None."""
@@ -58,9 +59,11 @@ class Drafting:
 
 
 def _maker(
-    target: Vocab, draft: LoadedModel, vocabularies: Comparison | None
+    target: Vocab, draft: LoadedModel | LoadedHead, vocabularies: Comparison | None
 ) -> Callable[[Transforms, AcceptanceRule], Drafter]:
     """What makes the draft model's drafter for an answer."""
+    if isinstance(draft, LoadedHead):
+        return draft.drafter
     name, vocab, context, abort = draft.name, draft.vocab, draft.context, draft.abort
     way = "ids" if vocabularies is None else vocabularies.way
     if way == "text":

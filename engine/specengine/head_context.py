@@ -9,6 +9,7 @@ anew once their tokens stand.
 
 from __future__ import annotations
 
+import statistics
 from typing import Protocol
 
 import numpy as np
@@ -124,18 +125,33 @@ class HeadContext:
 
     def calibrate(self) -> None:
         """Measure what a few rows cost, into `costs`. Empties the cache; raises CancelledError."""
+        for width in _CALIBRATED:
+            self._seconds(0, width)  # the first pass of a width also builds its graph
+            self.costs.forget(width)
+            self.costs.observe(width, self._seconds(0, width))
+
+    def measure_step(self, *, prefix: int, repeats: int) -> float:
+        """Median seconds of one row after `prefix` others. Empties the cache; raises
+        CancelledError.
+        """
+        prefix = min(prefix, self.n_ctx - 1)
+        return statistics.median(self._seconds(prefix, 1) for _ in range(repeats))
+
+    def _seconds(self, prefix: int, rows: int) -> float:
+        """What a pass over `rows` rows takes after `prefix` others, all of them made up."""
         self.forget()
         try:
-            for width in _CALIBRATED:
-                for _ in range(2):  # the first pass of a width also builds its graph
-                    self.costs.forget(width)
-                    before = self.decode_s
-                    hidden = self._head.fuse(np.ones((width, self._head.width), dtype=np.float32))
-                    self._head.decode(np.zeros(width, np.int32), hidden, 0, last=True)
-                    self.costs.observe(width, self.decode_s - before)
-                    self._head.truncate(0)
+            for start in range(0, prefix, self._head.n_batch):
+                self._made_up(start, min(self._head.n_batch, prefix - start))
+            before = self.decode_s
+            self._made_up(prefix, rows)
+            return self.decode_s - before
         finally:
             self.forget()
+
+    def _made_up(self, start: int, rows: int) -> None:
+        hidden = self._head.fuse(np.ones((rows, self._head.width), dtype=np.float32))
+        self._head.decode(np.zeros(rows, dtype=np.int32), hidden, start, last=True)
 
     def forget(self) -> None:
         """Empty the cache."""

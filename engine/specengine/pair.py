@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from specengine.calibrate import calibrate, measure_passes
 from specengine.cancel import AbortFlag
@@ -19,12 +21,14 @@ from specengine.events import Chunk, Finished
 from specengine.generate import generate
 from specengine.gguf import read_gguf
 from specengine.grammar import Grammar
+from specengine.heads import check_head, is_head
 from specengine.inspection import InspectedRound
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
+from specengine.loaded_head import LoadedHead
 from specengine.offload import load_smaller, plan
 from specengine.placement import GpuLayers, Placement, summary, usage
 from specengine.rules import AcceptanceRule, make_rule
@@ -35,6 +39,8 @@ from specengine.target import LocalTarget
 from specengine.widths import STEPS, stable_step
 
 MAX_DRAFT = 16
+
+T = TypeVar("T")
 
 _AHEAD = 128  # tokens that are read ahead in one pass: what is lost where it is cancelled
 _WORTH_READING = 16
@@ -99,10 +105,23 @@ class LoadedModel:
     def name(self) -> str:
         return self.model.path.stem
 
+    @property
+    def handle(self) -> Any:
+        """llama.cpp's context, for heads that go on from it."""
+        return self._cache.handle
+
     @functools.cached_property
     def state_key(self) -> str:
         """See `specengine.state_key`. Raises OSError."""
         return state_key(self.model.path, self._parameters)
+
+    def calibrate(self) -> None:
+        """As `calibrate.calibrate`."""
+        calibrate(self.context)
+
+    def measure_passes(self, *, prefix: int, repeats: int) -> dict[int, float]:
+        """As `calibrate.measure_passes`."""
+        return measure_passes(self.context, prefix=prefix, repeats=repeats)
 
     def close(self) -> None:
         self._cache.close()
@@ -135,30 +154,38 @@ class Pair:
         self.notices: list[str] = []
         """What a person should know about how the models were loaded."""
         self.method = method
-        self._draft: LoadedModel | None = None
+        self._draft: LoadedModel | LoadedHead | None = None
         # By the longest draft allowed; what one has learned stays for the next answer.
         self._controllers: dict[int, AdaptiveDraftLength] = {}
 
-        def load(path: Path, placement: Placement, max_rows: int, abort: AbortFlag) -> LoadedModel:
+        def load(path: Path, placement: Placement, make: Callable[..., T]) -> T:
             def report(fraction: float) -> None:
                 if on_progress is not None:
                     on_progress(path.name, fraction)
 
             return load_smaller(
                 placement,
-                lambda smaller: LoadedModel(
-                    path, options, abort, max_rows, report, placement=smaller
-                ),
+                lambda smaller: make(path, on_progress=report, placement=smaller),
                 lambda notice: self.notices.append(f"{path.name}: {notice}"),
             )
 
         files = [path for path in (draft, target) if path is not None]
+        headers = [read_gguf(path) for path in files]
+        with_head = draft is not None and is_head(headers[0])
+        if with_head:
+            check_head(headers[1], headers[0])
         wanted = [options.gpu_layers.draft, options.gpu_layers.target][-len(files) :]
-        *first, last = plan([read_gguf(path) for path in files], options.n_ctx, wanted)
-        self._target = load(target, last, MAX_DRAFT + 1, self.abort)
+        *first, last = plan(headers, options.n_ctx, wanted)
+        model = partial(LoadedModel, options=options)
+        self._target = load(target, last, partial(model, abort=self.abort, max_rows=MAX_DRAFT + 1))
         if draft is not None:
+            abort = self.abort.child()
+            head = partial(LoadedHead, target=self._target, options=options, abort=abort)
             try:
-                self._draft = load(draft, first[0], 1, self.abort.child())
+                if with_head:
+                    self._draft = load(draft, first[0], head)
+                else:
+                    self._draft = load(draft, first[0], partial(model, abort=abort, max_rows=1))
             except BaseException:
                 self._target.close()
                 raise
@@ -294,12 +321,12 @@ class Pair:
         """
         unknown = [loaded for loaded in self._loaded if not loaded.context.costs]
         for loaded in unknown:
-            calibrate(loaded.context)
+            loaded.calibrate()
         return bool(unknown)
 
     def measure_passes(self, *, prefix: int, repeats: int) -> list[dict[int, float]]:
         """Seconds of a pass by its width, for each of `files`; see `calibrate.measure_passes`."""
-        return [measure_passes(m.context, prefix=prefix, repeats=repeats) for m in self._loaded]
+        return [m.measure_passes(prefix=prefix, repeats=repeats) for m in self._loaded]
 
     def forget(self) -> None:
         """Empty the caches: the next answer evaluates its whole prompt."""
@@ -312,7 +339,7 @@ class Pair:
         self._target.close()
 
     @property
-    def _loaded(self) -> list[LoadedModel]:
+    def _loaded(self) -> list[LoadedModel | LoadedHead]:
         return [loaded for loaded in (self._target, self._draft) if loaded is not None]
 
     @functools.cached_property
@@ -326,7 +353,7 @@ class Pair:
     def _pad_passes(self, reproducible: bool) -> None:
         step = (self.width_step or STEPS[-1]) if reproducible else 1
         for loaded in self._loaded:
-            if loaded.context.width_step != step:
+            if isinstance(loaded, LoadedModel) and loaded.context.width_step != step:
                 # What narrower passes left in the cache may differ in its last bits.
                 loaded.context.forget()
                 loaded.context.width_step = step
