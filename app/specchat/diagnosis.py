@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from specchat import locations
 from specchat.errors import SpecchatError
+from specchat.gpu import devices, planned
 from specchat.installation import installer, rebuild_command
 from specchat.models.memory import available_memory
 from specchat.models.registry import load_registry
@@ -33,6 +34,8 @@ from specengine.llama.probe import ProbeResult, forget, library_folder, probe
 LONG_SPIN = 100_000
 LITTLE_DISK = 2_000_000_000
 LITTLE_MEMORY = 1_000_000_000
+
+_GPU_LIBRARY = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|sycl|vulkan)\b")
 
 # Leaves AMX out and keeps the other fast kernels, with any compiler.
 WITHOUT_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
@@ -56,6 +59,7 @@ def diagnose() -> Iterator[Check]:
     yield check_probe(result)
     yield check_amx(result)
     yield check_threads()
+    yield check_gpu(result)
     yield check_flash_attention()
     yield check_compiler()
     yield check_memory()
@@ -149,6 +153,44 @@ def check_threads() -> Check:
         detail=f"{setting} makes threads spin: beside one busy program a pass is 100 times slower",
         remedy="unset OMP_WAIT_POLICY GOMP_SPINCOUNT",
     )
+
+
+def check_gpu(result: ProbeResult) -> Check:
+    """Which GPUs llama.cpp can use, and what of the profile's models is placed on them."""
+    kinds = built_for_gpus()
+    if not result.works or not kinds:
+        detail = "none is used: llama.cpp is built for CPUs (docs/install.md, GPU=...)"
+        return Check(name="GPU", status="ok", detail=detail)
+    found = devices()
+    if not found:
+        detail = f"llama.cpp is built for {', '.join(kinds)}, but no such GPU answers"
+        remedy = "install or start its driver; for NVIDIA, nvidia-smi must list it"
+        return Check(name="GPU", status="warn", detail=detail, remedy=remedy)
+    parts = [
+        f"{gpu.description}, {readable_size(gpu.free)} of {readable_size(gpu.total)} free"
+        for gpu in found
+    ]
+    if placement := placement_of_profile():
+        parts.append(placement)
+    return Check(name="GPU", status="ok", detail="; ".join(parts))
+
+
+def built_for_gpus() -> list[str]:
+    """The kinds of GPUs that this build of llama.cpp has code for: cuda, metal, vulkan..."""
+    folder = library_folder()
+    files = folder.glob("*ggml-*") if folder is not None else ()
+    kinds = {match[1] for file in files if (match := _GPU_LIBRARY.match(file.name))}
+    return sorted(kinds)
+
+
+def placement_of_profile() -> str:
+    """What of the models of the person's profile would be on GPUs."""
+    try:
+        settings = load_settings()
+        registry = load_registry(locations.registry_file())
+        return planned(registry.profile(settings.profile), registry, settings.gpu)
+    except SpecchatError:
+        return ""  # another check tells of that
 
 
 def check_flash_attention() -> Check:

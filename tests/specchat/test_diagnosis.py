@@ -10,6 +10,7 @@ from specchat import diagnosis
 from specchat.installation import Installer, rebuild_command
 from specengine.llama.cpu import Cpu
 from specengine.llama.probe import ProbeResult
+from specengine.placement import Device
 
 WORKS = ProbeResult(works=True, use_extra_bufts=True, finding="decodes")
 SLOW = ProbeResult(works=True, use_extra_bufts=False, finding="slower", remedy="engine's")
@@ -141,3 +142,42 @@ def test_a_folder_that_cannot_be_written_fails(home: Path, monkeypatch: pytest.M
     check = diagnosis.check_folders()
     assert check.status == "fail"
     assert str(home / "file") in check.detail
+
+
+def test_a_build_for_cpus_uses_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "library_folder", lambda: tmp_path)
+    (tmp_path / "libggml-cpu-haswell.so").touch()
+    check = diagnosis.check_gpu(WORKS)
+    assert (check.status, check.remedy) == ("ok", None)
+    assert "built for CPUs" in check.detail
+
+
+@pytest.mark.parametrize("library", ["libggml-cuda.so", "ggml-vulkan.dll", "libggml-metal.dylib"])
+def test_a_gpu_build_names_its_gpus_and_what_is_placed_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    (tmp_path / library).touch()
+    gpu = Device("X0", "the GPU", free=6_000_000_000, total=8_000_000_000)
+    monkeypatch.setattr(diagnosis, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(diagnosis, "devices", lambda: [gpu])
+    monkeypatch.setattr(diagnosis, "placement_of_profile", lambda: "target all on the GPU: 5.1 GB")
+    check = diagnosis.check_gpu(WORKS)
+    assert check.status == "ok"
+    assert check.detail == "the GPU, 6.0 GB of 8.0 GB free; target all on the GPU: 5.1 GB"
+    monkeypatch.setattr(diagnosis, "devices", list)
+    check = diagnosis.check_gpu(WORKS)
+    assert check.status == "warn"
+    assert "no such GPU answers" in check.detail
+    assert "driver" in (check.remedy or "")
+
+
+def test_a_gpu_build_that_does_not_work_is_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def devices() -> list[Device]:
+        raise AssertionError("loading it may end the process")
+
+    (tmp_path / "libggml-cuda.so").touch()
+    monkeypatch.setattr(diagnosis, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(diagnosis, "devices", devices)
+    assert diagnosis.check_gpu(FAILS).status == "ok"

@@ -6,7 +6,6 @@ This machine may have no GPU, but llama.cpp takes its CPU for one as well.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +35,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Device:
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespace]]:
+def given(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
     """What llama.cpp is told about GPUs, for each model that is loaded."""
     llama = library.load()
     real = llama.llama_model_load_from_file
@@ -95,15 +94,16 @@ def test_without_a_gpu_nothing_is_planned(tiny_model: Path) -> None:
 def test_a_target_that_finds_no_room_is_loaded_with_fewer_layers_and_it_is_said(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, tried = LoadedModel, []
+    tried = []
 
-    def crowded(*arguments: Any, placement: Placement) -> LoadedModel:
-        tried.append(placement.n_gpu_layers)
-        if placement.n_gpu_layers > 10:
-            raise OutOfMemoryError("unable to allocate CUDA0 buffer")
-        return real(*arguments, placement=placement)
+    class Crowded(LoadedModel):
+        def __init__(self, *arguments: Any, placement: Placement, **options: Any) -> None:
+            tried.append(placement.n_gpu_layers)
+            if placement.n_gpu_layers > 10:
+                raise OutOfMemoryError("unable to allocate CUDA0 buffer")
+            super().__init__(*arguments, placement=placement, **options)
 
-    monkeypatch.setattr(pair, "LoadedModel", crowded)
+    monkeypatch.setattr(pair, "LoadedModel", Crowded)
     loaded = Pair(tiny_model, method="none", options=LoadOptions(n_ctx=256))
     assert tried == [31, 15, 7]
     assert loaded.placement.startswith("target 7/31 layers on")

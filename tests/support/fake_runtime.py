@@ -38,6 +38,8 @@ class FakeRuntime:
     running: int = 0
     most_running: int = 0
     closed: bool = False
+    placement: str = ""
+    gpu_bytes: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.release = asyncio.Event()

@@ -215,3 +215,16 @@ async def test_the_palette_reaches_everything(start_chat: StartChat) -> None:
         await chat.settle()
         await chat.pilot.press(*"Chats", "enter")
         await chat.until(lambda: isinstance(chat.app.screen, ChatsDialog))
+
+
+async def test_the_picker_says_what_is_on_a_gpu(start_chat: StartChat) -> None:
+    def placement(profile: Profile) -> str:
+        return "target 24/29 layers on a GPU: 5.1 of 8.0 GB" if profile.name == "tiny" else ""
+
+    async with start_chat(placement=placement) as chat:
+        await chat.pilot.press("ctrl+t")
+        await chat.until(lambda: any("24/29 layers on a GPU" in line for line in choices(chat)))
+        first, second, *_ = choices(chat)
+        assert first.startswith("tiny  in use\n")
+        assert first.endswith("target 24/29 layers on a GPU: 5.1 of 8.0 GB")
+        assert "layers" not in second

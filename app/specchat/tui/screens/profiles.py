@@ -28,31 +28,36 @@ class ProfilesDialog(ListDialog[Profile]):
         super().__init__()
         self._services = services
         self._current = current
+        self._missing: dict[str, Sequence[Model]] = {}
+        self._placements: dict[str, str] = {}
         self._profiles = dict(services.registry.profiles)
         if current is not None:
             self._profiles.setdefault(current.name, current)
 
     def on_mount(self) -> None:
-        self._list({})
+        self._list()
         if self._current is not None:
             names = list(self._profiles)
             self.query_one(OptionList).highlighted = names.index(self._current.name)
-        self._look_what_is_missing()
+        self._look_closer()
 
     @work
-    async def _look_what_is_missing(self) -> None:
-        missing = {
-            profile.name: await asyncio.to_thread(self._services.missing, profile)
-            for profile in self._profiles.values()
-        }
-        self._list(missing)
+    async def _look_closer(self) -> None:
+        """What of a profile would have to be fetched, and what of it would be on GPUs."""
+        for profile in self._profiles.values():
+            missing = await asyncio.to_thread(self._services.missing, profile)
+            self._missing[profile.name] = missing
+            if not missing:
+                placement = await asyncio.to_thread(self._services.placement, profile)
+                self._placements[profile.name] = placement
+        self._list()
 
-    def _list(self, missing: dict[str, Sequence[Model]]) -> None:
+    def _list(self) -> None:
         highlighted = self.query_one(OptionList).highlighted
         profiles = [
             (
                 f"profile-{profile.name}",
-                choice(profile.name, profile.description, note=self._note(profile, missing)),
+                choice(profile.name, self._detail(profile), note=self._note(profile)),
             )
             for profile in self._profiles.values()
         ]
@@ -61,10 +66,14 @@ class ProfilesDialog(ListDialog[Profile]):
         if highlighted is not None:
             self.query_one(OptionList).highlighted = highlighted
 
-    def _note(self, profile: Profile, missing: dict[str, Sequence[Model]]) -> str:
+    def _detail(self, profile: Profile) -> str:
+        placement = self._placements.get(profile.name)
+        return f"{profile.description} · {placement}" if placement else profile.description
+
+    def _note(self, profile: Profile) -> str:
         if self._current is not None and profile.name == self._current.name:
             return "in use"
-        if not (absent := missing.get(profile.name)):
+        if not (absent := self._missing.get(profile.name)):
             return ""
         sizes = [model.bytes for model in absent if model.bytes]
         return f"download {gigabytes(sum(sizes))}" if len(sizes) == len(absent) else "download"
