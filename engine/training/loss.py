@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.nn import functional
 
@@ -10,6 +12,29 @@ from training.head import Head, shifted
 
 SHARPNESS = 2.0
 """Power to which the target's probabilities are raised: the likeliest token is what counts."""
+
+
+class CrossEntropy(torch.autograd.Function):
+    """Sum of cross-entropies to sparse distributions; the gradient is made on the way, since going
+    back through logarithms and sums over the vocabulary costs as much as the matrices do.
+    """
+
+    @staticmethod
+    def forward(
+        context: Any, scores: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor
+    ) -> torch.Tensor:
+        """`scores` (r, n); the distribution of a row has `weights` (r, t) at `ids` (r, t)."""
+        logprobs = scores.float().log_softmax(-1)
+        loss = -(logprobs.gather(-1, ids) * weights).sum()
+        gradient = logprobs.exp_().mul_(weights.sum(-1, keepdim=True))
+        gradient.scatter_add_(-1, ids, -weights)
+        context.save_for_backward(gradient.to(scores.dtype))
+        return loss
+
+    @staticmethod
+    def backward(context: Any, *outer: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        (gradient,) = context.saved_tensors
+        return gradient * outer[0], None, None
 
 
 def targets(batch: Batch, draft_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -25,9 +50,9 @@ def targets(batch: Batch, draft_ids: torch.Tensor) -> tuple[torch.Tensor, torch.
         functional.pad(ids.clamp(min=0), (0, 0, 0, 1)),
         functional.pad(weights, (0, 0, 0, 1)),
     )
-    # Row 0 is the first token's, whose features are a hundred times as large as all others.
-    weights[:, 0] = 0
-    return ids, weights
+    # Only answers are drafted. Row p predicts the token at p + 2.
+    places = torch.arange(weights.shape[1])
+    return ids, weights * (places >= batch.answer_starts[:, None] - 2)[..., None]
 
 
 def chain_loss(
@@ -45,11 +70,9 @@ def chain_loss(
     for step in range(steps):
         if step:
             states = shifted(states)
-            weights = weights.clone()
-            weights[:, step] = 0  # of the draft that would have begun at row 0
         states = chain.step(following, states)
         rows = weights.sum(-1) > 0
-        scores = head.logits(states[rows]).float()
-        chosen = scores.gather(-1, ids[rows]) - scores.logsumexp(-1, keepdim=True)
-        total = total - (weights[rows] * chosen).sum() / weights[rows].sum()
+        scores = head.logits(states[rows])
+        loss = CrossEntropy.apply(scores, ids[rows], weights[rows])
+        total = total + loss / weights.sum()
     return total / steps

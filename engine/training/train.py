@@ -1,6 +1,6 @@
 """Trains a head on what `generate` wrote; started again, it goes on from the last checkpoint.
 
-python -m training.train TARGET.gguf FOLDER HEAD.pt --steps 3000
+python -m training.train TARGET.gguf FOLDER HEAD.pt --hours 2
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from training.loss import chain_loss
 CHAIN_STEPS = 3
 WARM_UP = 50  # steps
 CHECKPOINT = 50  # steps
-VALIDATION = 200  # steps
-VALIDATION_BATCHES = 8
+VALIDATION = 100  # steps
+VALIDATION_BATCHES = 4
 
 
 class Training:
@@ -35,6 +35,7 @@ class Training:
         self.head = head
         self.vocabulary = draft_vocabulary
         self.step = 0
+        self.seconds = 0.0  # spent so far
         inner = [p for name, p in head.named_parameters() if p.ndim == 2 and name[:6] != "output"]
         others = [p for p in head.parameters() if all(p is not q for q in inner)]
         self._rate = rate
@@ -43,12 +44,12 @@ class Training:
             torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.95), weight_decay=0.0),
         ]
 
-    def update(self, loss: torch.Tensor, total_steps: int) -> None:
+    def update(self, loss: torch.Tensor, progress: float) -> None:
+        """`progress`: from 0 to 1, where the learning rate ends near 0."""
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.head.parameters(), 1.0)
-        progress = min(1.0, self.step / total_steps)
         warm = min(1.0, (self.step + 1) / WARM_UP)
-        rate = self._rate * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * progress)))
+        rate = self._rate * warm * (0.02 + 0.49 * (1 + math.cos(math.pi * min(1.0, progress))))
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate
@@ -63,6 +64,7 @@ class Training:
             "head": self.head.state_dict(),
             "vocabulary": self.vocabulary,
             "step": self.step,
+            "seconds": self.seconds,
             "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
         }
         torch.save(state, partial)
@@ -72,7 +74,7 @@ class Training:
     def load(cls, path: Path, rate: float) -> Training:
         state = _load(path)
         training = cls(_head(state), state["vocabulary"], rate)
-        training.step = state["step"]
+        training.step, training.seconds = state["step"], state["seconds"]
         for optimizer, saved in zip(training._optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         return training
@@ -128,25 +130,25 @@ def run(options: argparse.Namespace) -> None:
     training = begin(options) if fresh else Training.load(options.head, options.rate)
     embeddings = target.embeddings(options.target)
     draft_ids = torch.from_numpy(vocabulary.inverse(training.vocabulary.numpy(), len(embeddings)))
-    mean, started = 0.0, time.monotonic()
-    seen = 0
+    budget = 3600 * options.hours
+    mean, last = 0.0, time.monotonic()
     for batch in endless(options.folder, options.batch, training.step):
-        if training.step >= options.steps:
-            break
         with torch.autocast("cpu", torch.bfloat16):
             loss = chain_loss(training.head, batch, embeddings, draft_ids, CHAIN_STEPS)
-        training.update(loss, options.steps)
-        seen += int(batch.lengths.sum())
+        training.update(loss, training.seconds / budget)
+        now = time.monotonic()
+        training.seconds, last = training.seconds + now - last, now
         mean = 0.95 * mean + 0.05 * float(loss.detach()) if mean else float(loss.detach())
         if training.step % 10 == 0:
-            rate = seen / (time.monotonic() - started)
-            print(f"step {training.step} loss {mean:.3f}, {rate:.0f} tokens/s", flush=True)
-        if training.step % CHECKPOINT == 0:
+            print(f"step {training.step}, {training.seconds:.0f} s: loss {mean:.3f}", flush=True)
+        ended = training.seconds >= budget
+        if training.step % CHECKPOINT == 0 or ended:
             training.save(options.head)
-        if training.step % VALIDATION == 0:
-            print(f"step {training.step}: {validate(training, options, embeddings):.3f} tokens")
-    training.save(options.head)
-    print(f"step {training.step}: {validate(training, options, embeddings):.3f} tokens a pass")
+        if training.step % VALIDATION == 0 or ended:
+            reached = validate(training, options, embeddings)
+            print(f"step {training.step}: {reached:.3f} tokens a pass", flush=True)
+        if ended:
+            break
 
 
 def validate(training: Training, options: argparse.Namespace, embeddings: torch.Tensor) -> float:
@@ -162,9 +164,9 @@ def main() -> None:
     parser.add_argument("target", type=Path)
     parser.add_argument("folder", type=Path, help="with the shards")
     parser.add_argument("head", type=Path, help="the checkpoint")
-    parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--batch", type=int, default=6, help="conversations")
-    parser.add_argument("--rate", type=float, default=1e-3, help="learning rate at its peak")
+    parser.add_argument("--hours", type=float, default=2, help="in all, pauses not counted")
+    parser.add_argument("--batch", type=int, default=4, help="conversations")
+    parser.add_argument("--rate", type=float, default=1.5e-3, help="learning rate at its peak")
     parser.add_argument("--draft-vocabulary", type=int, default=8192)
     parser.add_argument("--threads", type=int, default=2)
     run(parser.parse_args())
