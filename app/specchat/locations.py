@@ -51,6 +51,11 @@ def database_file() -> Path:
     return data_dir() / "chats.db"
 
 
+def states_dir() -> Path:
+    """The caches of chats, a file for each."""
+    return cache_dir() / "states"
+
+
 def log_file() -> Path:
     return state_dir() / "specchat.log"
 

@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 
 from specchat import locations
 from specchat.errors import SpecchatError
+from specchat.kept_states import KeptStates
 from specchat.models.registry import Profile, Registry
 from specchat.pass_costs import CostStore
 from specchat.preparation import prepare
+from specchat.recall import copy_to_keep, recall
 from specchat.remote.address import is_url
 from specchat.remote.chat_server import ChatServer
 from specchat.remote.network import NetworkThread
@@ -24,7 +26,8 @@ from specchat.remote.pair import RemoteOptions, RemotePair
 from specchat.remote.preparation import PreparedChat, prepare_remote
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
-from specengine.conversation import alternating, fit_turns
+from specengine.context import SavedCache
+from specengine.conversation import alternating, fit_turns, stable_beginning
 from specengine.drafting import DraftMethod
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, Progress, Reviewed
@@ -69,6 +72,8 @@ class AnswerOptions:
     """GBNF that the answer must follow."""
     inspect: bool = False
     """Report every round, before the Chunk that it gave; only a target on this machine can."""
+    chat_id: int | None = None
+    """The chat that the question belongs to: what is kept of its cache is used."""
     begun: Begun | None = None
     """Verify this answer and go on with it; only a target on a verify server can."""
 
@@ -85,9 +90,12 @@ class Runtime:
         offline: bool = False,
         earlier: Callable[[str], Sequence[Sequence[int]]] | None = None,
         remote: RemoteOptions | None = None,
+        states: KeptStates | None = None,
+        reads_ahead: bool = False,
     ) -> None:
         """`offline`: connect to nothing, whatever the environment says. `earlier`: token ids of
         earlier answers of the target with that name, to draft from; called in the engine thread.
+        `states`: where the caches of chats are kept. `reads_ahead`: see `read_ahead`.
         """
         self.profile: Profile | None = None
         self._registry = registry
@@ -104,6 +112,9 @@ class Runtime:
         self._pair: Pair | RemotePair | ChatServer | None = None
         self._files: list[Path] = []
         self._running: Future[None] | None = None
+        self._reading: Future[None] | None = None
+        self._states = states
+        self._reads_ahead = reads_ahead
         self._load_s = 0.0
 
     async def load(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
@@ -111,6 +122,7 @@ class Runtime:
 
         `on_event` is called from other threads. Raises SpecchatError or SpecEngineError.
         """
+        await self._idle()
         self._abort.clear()
         self._cancel_loading.clear()
         if is_url(profile.target):
@@ -124,7 +136,7 @@ class Runtime:
             self._cancel_loading,
             offline=self._offline or None,
             gpu_layers=self._gpu_layers,
-            freed=self.gpu_bytes,
+            freed=self._pair.gpu_bytes if isinstance(self._pair, Pair) else {},
         )
 
         def swap() -> None:
@@ -159,11 +171,6 @@ class Runtime:
         """What of the loaded models is on which GPU, in one line; empty where nothing is."""
         return self._pair.placement if isinstance(self._pair, Pair | RemotePair) else ""
 
-    @property
-    def gpu_bytes(self) -> dict[str, int]:
-        """What the loaded models take of each GPU's memory, by its name."""
-        return self._pair.gpu_bytes if isinstance(self._pair, Pair) else {}
-
     async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         """Answer the last of `turns`. Always ends with exactly one Finished, errors included."""
         await self._idle()
@@ -191,6 +198,45 @@ class Runtime:
             return False
         return await asyncio.wrap_future(self._network.submit(self._pair.is_within_reach()))
 
+    async def read_ahead(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
+        """Evaluate, while nobody waits, what the next prompt begins with: `turns`, and what is
+        being typed after them. Ends when it is done, or something else begins, or at
+        `stop_reading`. Of a target on a server nothing is read ahead.
+        """
+        if not self._reads_ahead or self._is_answering:
+            return
+        await self._idle()
+        if not self._is_answering:
+            self._abort.clear()
+            self._reading = self._thread.submit(lambda: self._read(turns, typed, options))
+            await asyncio.wrap_future(self._reading)
+
+    def stop_reading(self) -> None:
+        """Stop reading ahead, at once; what was read stays in the cache."""
+        if self._reading is not None and not self._reading.done():
+            self._abort.set()
+
+    async def keep(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
+        """Keep on disk what the target's cache holds of the chat, for when it is opened again."""
+        states, chat_id = self._states, options.chat_id
+        if states is None or chat_id is None or self._is_answering:
+            return
+
+        def copy() -> tuple[str, SavedCache] | None:
+            pair = self._pair
+            if not isinstance(pair, Pair):
+                return None
+            prompt = _next_prompt(pair, turns, typed, options)
+            saved = copy_to_keep(states, pair, prompt, chat_id)
+            return None if saved is None else (pair.state_key, saved)
+
+        try:
+            copied = await asyncio.wrap_future(self._thread.submit(copy))
+            if copied is not None:
+                await asyncio.to_thread(states.save, chat_id, *copied)
+        except Exception:
+            logger.exception("the state of chat %d is not kept", chat_id)
+
     async def run(self, work: Callable[[Pair], T]) -> T:
         """Do `work` on the loaded pair in the engine thread, after whatever it is doing."""
 
@@ -209,6 +255,8 @@ class Runtime:
     async def close(self) -> None:
         """Stop whatever runs, free the models, end the thread."""
         self.cancel()
+        if self._states is not None:
+            self._states.close()
         await asyncio.wrap_future(self._thread.submit(self._unload))
         await asyncio.to_thread(self._thread.close)
         if self._network is not None:
@@ -254,10 +302,34 @@ class Runtime:
 
         await asyncio.wrap_future(self._thread.submit(swap))
 
+    @property
+    def _is_answering(self) -> bool:
+        return self._running is not None and not self._running.done()
+
     async def _idle(self) -> None:
-        """Wait for the answer before this one: the abort flag belongs to it until it has ended."""
+        """Stop reading ahead, and wait for the answer before this one: the abort flag belongs to it
+        until it has ended.
+        """
+        while self._reading is not None and not self._reading.done():
+            self.stop_reading()
+            await asyncio.wait([asyncio.wrap_future(self._reading)])
         if self._running is not None:
             await asyncio.wrap_future(self._running)
+
+    def _read(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
+        """In the engine thread. What goes wrong is told when the question is asked."""
+        pair = self._pair
+        if not isinstance(pair, Pair):
+            return
+        try:
+            self._measure(pair, options, lambda _: None)
+            prompt = _next_prompt(pair, turns, typed, options)
+            self._recall(pair, prompt, options)
+            pair.read_ahead(prompt, reproducible=options.reproducible)
+        except SpecEngineError as error:
+            logger.info("not read ahead: %s", error)
+        except Exception:
+            logger.exception("reading ahead failed")
 
     def _run(
         self, turns: Sequence[Turn], options: AnswerOptions, emit: Callable[[Event], None]
@@ -287,15 +359,10 @@ class Runtime:
         prompt, notices = _encode(pair, turns, options)
         if isinstance(pair, Pair | RemotePair):
             notices, pair.notices = (*notices, *pair.notices), []  # those of loading: once
-        if options.drafting and options.draft_length is None:
-            # Once per model: the controller has to know what it promises.
-            emit(Progress("measure", 0, 0, "this machine"))
-            if pair.calibrate():
-                self._costs.save(self._files, pair.costs)
-        if options.reproducible and isinstance(pair, Pair):
-            emit(Progress("measure", 0, 0, "this machine"))
-            if pair.width_step is None:
-                notices = (*notices, _NOT_REPRODUCIBLE)
+        if not self._measure(pair, options, emit):
+            notices = (*notices, _NOT_REPRODUCIBLE)
+        if isinstance(pair, Pair):
+            self._recall(pair, prompt, options)
         if options.drafting and self._earlier is not None and self.profile is not None:
             pair.remember(self._earlier(self.profile.target))
         # What happens on a server is not seen from here.
@@ -322,6 +389,29 @@ class Runtime:
                 stats = replace(event.stats, load_s=self._load_s)
                 event = replace(event, stats=stats, notices=(*notices, *event.notices))
             yield event
+
+    def _measure(
+        self,
+        pair: Pair | RemotePair,
+        options: AnswerOptions,
+        emit: Callable[[Event], None],
+    ) -> bool:
+        """What has to be known of this machine, once per model. False where a reproducible answer
+        is asked for and cannot be had.
+        """
+        if options.drafting and options.draft_length is None:
+            # The controller has to know what it promises.
+            emit(Progress("measure", 0, 0, "this machine"))
+            if pair.calibrate():
+                self._costs.save(self._files, pair.costs)
+        if options.reproducible and isinstance(pair, Pair):
+            emit(Progress("measure", 0, 0, "this machine"))
+            return pair.width_step is not None
+        return True
+
+    def _recall(self, pair: Pair, prompt: Sequence[int], options: AnswerOptions) -> None:
+        if self._states is not None and options.chat_id is not None:
+            recall(self._states, pair, prompt, options.chat_id)
 
     def _unload(self) -> None:
         if self._pair is not None:
@@ -363,3 +453,10 @@ def _encode(
     kept, dropped = fit_turns(turns, lambda some: len(encode(some)), pair.n_ctx - room)
     notice = f"the chat is longer than the context of {pair.n_ctx} tokens: left out {dropped} turns"
     return encode(kept), (notice,) if dropped else ()
+
+
+def _next_prompt(
+    pair: Pair, turns: Sequence[Turn], typed: str, options: AnswerOptions
+) -> Sequence[int]:
+    """What the prompt begins with when the question that is being typed after `turns` is asked."""
+    return stable_beginning(turns, typed, lambda turns: _encode(pair, turns, options)[0])

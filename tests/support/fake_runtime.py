@@ -40,6 +40,11 @@ class FakeRuntime:
     closed: bool = False
     placement: str = ""
     gpu_bytes: dict[str, int] = field(default_factory=dict)
+    read: list[tuple[list[Turn], str]] = field(default_factory=list)
+    """What was read ahead: turns, and what was being typed."""
+    stopped_reading: int = 0
+    kept: list[tuple[int | None, list[Turn]]] = field(default_factory=list)
+    """Chats whose state was kept, with their turns then."""
 
     def __post_init__(self) -> None:
         self.release = asyncio.Event()
@@ -99,6 +104,15 @@ class FakeRuntime:
 
     def cancel(self) -> None:
         self._cancelled.set()
+
+    async def read_ahead(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
+        self.read.append((list(turns), typed))
+
+    def stop_reading(self) -> None:
+        self.stopped_reading += 1
+
+    async def keep(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
+        self.kept.append((options.chat_id, list(turns)))
 
     async def close(self) -> None:
         self.closed = True

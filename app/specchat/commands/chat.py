@@ -14,7 +14,7 @@ from specchat.commands.flags import (
     to_answer_options,
 )
 from specchat.earlier_answers import EarlierAnswers
-from specchat.gpu import planned
+from specchat.kept_states import KeptStates
 from specchat.last_profile import last_profile, remember_profile
 from specchat.log import log_to_file
 from specchat.models.registry import Model, Profile, Registry, load_registry
@@ -27,6 +27,7 @@ from specchat.settings import Settings
 from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services
+from specchat.tui.terminal import terminal_for_screen
 from specchat.unsent import keep_unsent, take_unsent
 
 
@@ -39,17 +40,23 @@ def run_chat(flags: Mapping[str, Any]) -> int:
     settings = settings_of(flags)
     registry = load_registry(locations.registry_file())
 
+    states = KeptStates(locations.states_dir(), settings.kept_states_mb * 2**20)
+
     def open_store() -> ChatStore:
-        return ChatStore(locations.database_file())
+        store = ChatStore(locations.database_file(), on_delete=states.forget)
+        states.keep_only({chat.id for chat in store.chats(limit=-1)})
+        return store
 
     services = Services(
         runtime=Runtime(
             registry,
-        n_threads=settings.threads,
+            n_threads=settings.threads,
             gpu_layers=settings.gpu,
             offline=settings.offline,
             earlier=EarlierAnswers(open_store) if settings.earlier_answers else None,
             remote=RemoteOptions(settings.patience_ms, settings.on_loss),
+            states=states,
+            reads_ahead=settings.read_ahead,
         ),
         registry=registry,
         open_store=open_store,
@@ -57,14 +64,14 @@ def run_chat(flags: Mapping[str, Any]) -> int:
         profile=_chosen(registry, settings, flags),
         remember=remember_profile,
         missing=partial(_missing, registry),
-        placement=lambda profile: _placement(services, settings, profile),
         scan=lambda: scan(locations.models_dir()),
         unsent=take_unsent(),
         keep_unsent=keep_unsent,
         theme=settings.theme,
     )
     app = SpecchatApp(services)
-    app.run()
+    with terminal_for_screen(locations.log_file()):
+        app.run()
     return app.return_code or 0
 
 
@@ -82,13 +89,6 @@ def _chosen(registry: Registry, settings: Settings, flags: Mapping[str, Any]) ->
     if last is None or settings.ctx is None:
         return last
     return last.model_copy(update={"n_ctx": settings.ctx})
-
-
-def _placement(services: Services, settings: Settings, profile: Profile) -> str:
-    runtime = services.runtime
-    if runtime.profile is not None and runtime.profile.name == profile.name:
-        return runtime.placement
-    return planned(profile, services.registry, settings.gpu, runtime.gpu_bytes)
 
 
 def _missing(registry: Registry, profile: Profile) -> list[Model]:

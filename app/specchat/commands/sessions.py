@@ -144,11 +144,17 @@ def remove(chat_ids: tuple[int, ...], yes: bool) -> None:
 
 @contextlib.contextmanager
 def _store() -> Iterator[ChatStore]:
-    store = ChatStore(locations.database_file())
+    store = ChatStore(locations.database_file(), on_delete=_forget_state)
     try:
         yield store
     finally:
         store.close()
+
+
+def _forget_state(chat_id: int) -> None:
+    from specchat.kept_states import KeptStates  # loads NumPy, which nothing else here needs
+
+    KeptStates(locations.states_dir(), max_bytes=0).forget(chat_id)
 
 
 def _write(text: str, file: Path) -> None:

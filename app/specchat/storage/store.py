@@ -7,7 +7,7 @@ import json
 import sqlite3
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -62,9 +62,13 @@ class ChatStore:
     SpecchatError, one line, where the file cannot be used or the chat or message is gone.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Opens the store; answers whose writer has died are `interrupted` from now on."""
+    def __init__(self, path: Path, on_delete: Callable[[int], None] = lambda chat_id: None) -> None:
+        """Opens the store; answers whose writer has died are `interrupted` from now on.
+
+        `on_delete` hears of a chat that was deleted: what is kept of it elsewhere has to go, too.
+        """
         self._database = Database(path)
+        self._on_delete = on_delete
         self._writer = process_mark()
         self._mark_interrupted()
 
@@ -103,6 +107,7 @@ class ChatStore:
         with self._database.writing() as db:
             _chat_row(db, chat_id)
             db.execute("DELETE FROM chats WHERE id = ?", (chat_id,))
+        self._on_delete(chat_id)
 
     def set_head(self, chat_id: int, message_id: int | None) -> None:
         """Makes the branch that ends at `message_id` the current one; None: before any message."""

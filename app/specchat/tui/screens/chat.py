@@ -19,6 +19,7 @@ from specchat.errors import SpecchatError
 from specchat.models.registry import Profile
 from specchat.storage import ChatStore
 from specchat.storage.records import Status
+from specchat.tui.background import Background, Beginning
 from specchat.tui.conversation import Conversation, Entry
 from specchat.tui.engine import Engine
 from specchat.tui.export import save_text
@@ -78,6 +79,7 @@ class ChatScreen(Screen[None]):
         self._conversation = Conversation()
         self._store: ChatStore | None = None
         self._saver: Saver | None = None
+        self._background = Background(services.runtime, self._beginning)
         self._editing: Entry | None = None
         self._is_loading = False
         self._is_answering = False
@@ -97,6 +99,7 @@ class ChatScreen(Screen[None]):
             self.query_one(Prompt).fill(self._services.unsent)
         self._show_title()
         self._show_rest()
+        self.run_worker(self._background.run(), group="background")
         # After the first paint: loading imports llama.cpp.
         self.call_after_refresh(self._begin)
 
@@ -135,8 +138,29 @@ class ChatScreen(Screen[None]):
         self._is_loading = False
         self._show_rest()
         self._answer_if_wanted()
+        self._background.changed()
 
     # Questions and answers
+
+    @on(Prompt.Changed)
+    def _typed(self) -> None:
+        self._background.changed()
+
+    def _beginning(self) -> Beginning | None:
+        """What the next prompt will begin with; None while the engine has something else to do."""
+        profile = self._engine.profile
+        is_free = not (self._is_loading or self._is_answering or self._wants_answer)
+        if profile is None or not is_free or self._editing is not None:
+            return None
+        try:
+            options = self._services.options(profile)
+        except (SpecchatError, SpecEngineError):  # told when a question is asked
+            return None
+        return Beginning(
+            self._conversation.turns(profile.target, profile.system),
+            self.query_one(Prompt).message,
+            replace(options, chat_id=self._conversation.chat_id),
+        )
 
     @on(Prompt.Submitted)
     def _submitted(self, event: Prompt.Submitted) -> None:
@@ -173,7 +197,9 @@ class ChatScreen(Screen[None]):
         status = self.query_one(StatusLine)
         self._show_activity(Content("reading"))
         drawing = self.set_interval(1 / _FRAMES_PER_S, view.show_new)
-        options = replace(self._services.options(profile), inspect=True)
+        options = replace(
+            self._services.options(profile), inspect=True, chat_id=self._conversation.chat_id
+        )
         async for event in self._engine.answer(turns, options):
             match event:
                 case Progress():
@@ -212,6 +238,7 @@ class ChatScreen(Screen[None]):
         if finished.error:
             self._note(finished.error, "error")
         self._is_answering = False
+        self._background.changed()
         self._changed()
         self._show_rest()
         if (text := self.query_one(Queue).pop()) is not None:
@@ -305,6 +332,7 @@ class ChatScreen(Screen[None]):
             except SpecchatError as error:
                 self.notify(str(error), severity="error")
                 return
+        self.run_worker(self._background.keep(self._beginning()), group="keep")
         await self._show(conversation)
 
     async def _show(self, conversation: Conversation) -> None:
@@ -314,6 +342,7 @@ class ChatScreen(Screen[None]):
         self.query_one(StatusLine).stats = None
         self._show_title()
         await self.query_one(Transcript).show(conversation.entries)
+        self._background.changed()
 
     def _current(self) -> tuple[Conversation, str]:
         profile = self._engine.profile
@@ -344,6 +373,9 @@ class ChatScreen(Screen[None]):
         for text in unsent:
             self._conversation.ask(text)
         saved = await self._save()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_AT_EXIT_S):
+                await self._background.keep(self._beginning())
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_AT_EXIT_S):
                 await self._engine.close()
