@@ -136,7 +136,7 @@ class Runtime:
             self._cancel_loading,
             offline=self._offline or None,
             gpu_layers=self._gpu_layers,
-            freed=self._pair.gpu_bytes if isinstance(self._pair, Pair) else {},
+            freed=self.gpu_bytes,
         )
 
         def swap() -> None:
@@ -170,6 +170,11 @@ class Runtime:
     def placement(self) -> str:
         """What of the loaded models is on which GPU, in one line; empty where nothing is."""
         return self._pair.placement if isinstance(self._pair, Pair | RemotePair) else ""
+
+    @property
+    def gpu_bytes(self) -> dict[str, int]:
+        """What the loaded models take of each GPU's memory, by its name."""
+        return self._pair.gpu_bytes if isinstance(self._pair, Pair) else {}
 
     async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         """Answer the last of `turns`. Always ends with exactly one Finished, errors included."""

@@ -14,6 +14,7 @@ from specchat.commands.flags import (
     to_answer_options,
 )
 from specchat.earlier_answers import EarlierAnswers
+from specchat.gpu import planned
 from specchat.kept_states import KeptStates
 from specchat.last_profile import last_profile, remember_profile
 from specchat.log import log_to_file
@@ -64,6 +65,7 @@ def run_chat(flags: Mapping[str, Any]) -> int:
         profile=_chosen(registry, settings, flags),
         remember=remember_profile,
         missing=partial(_missing, registry),
+        placement=lambda profile: _placement(services, settings, profile),
         scan=lambda: scan(locations.models_dir()),
         unsent=take_unsent(),
         keep_unsent=keep_unsent,
@@ -89,6 +91,13 @@ def _chosen(registry: Registry, settings: Settings, flags: Mapping[str, Any]) ->
     if last is None or settings.ctx is None:
         return last
     return last.model_copy(update={"n_ctx": settings.ctx})
+
+
+def _placement(services: Services, settings: Settings, profile: Profile) -> str:
+    runtime = services.runtime
+    if runtime.profile is not None and runtime.profile.name == profile.name:
+        return runtime.placement
+    return planned(profile, services.registry, settings.gpu, runtime.gpu_bytes)
 
 
 def _missing(registry: Registry, profile: Profile) -> list[Model]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,6 +24,14 @@ class Runtime(Protocol):
 
     async def load(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
         """`on_event` may be called from other threads."""
+
+    @property
+    def placement(self) -> str:
+        """What of it is on which GPU, in one line; empty where nothing is."""
+
+    @property
+    def gpu_bytes(self) -> Mapping[str, int]:
+        """What it takes of each GPU's memory, by its name."""
 
     def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         """Progress, chunks, and exactly one Finished."""
@@ -59,6 +67,8 @@ class Services:
     """Makes a choice hold for the next start too."""
     missing: Callable[[Profile], Sequence[Model]] = field(default=lambda profile: ())
     """The models of a profile that would have to be downloaded."""
+    placement: Callable[[Profile], str] = field(default=lambda profile: "")
+    """What of a profile's models is or would be on GPUs, in one line; empty where nothing."""
     scan: Callable[[], Sequence[Found]] = field(default=lambda: ())
     """GGUF files that are already on this computer."""
     unsent: str = ""
