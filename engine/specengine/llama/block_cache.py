@@ -1,0 +1,104 @@
+"""llama.cpp's context of a block head: the real `specengine.block_context.BlockHead`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specengine.block_context import Rows
+from specengine.context import Logits
+from specengine.features import Features
+from specengine.llama import extensions
+from specengine.llama.batch import read_logits
+from specengine.llama.head_cache import CompanionCache
+from specengine.llama.model import LlamaModel
+
+
+@dataclass(frozen=True, slots=True)
+class BlockShape:
+    """How a block is made, as the file of a head tells."""
+
+    size: int
+    """Tokens of the longest block, the last token of the text among them."""
+    mask: int
+    """Id of the token that stands for draft tokens."""
+    width: int
+    """Of the target's features, in floats."""
+    anchored: bool = False
+    """Whether the row of the text's last token is that of the first draft token, too."""
+    causal: bool = False
+    """Whether a token of the block sees only those before it."""
+    n_candidates: int = 0
+    """Of each draft token, where the head tells how they go together (DFlash 2); else 0."""
+
+    @property
+    def longest(self) -> int:
+        """Draft tokens that it gives at most."""
+        return self.size if self.anchored else self.size - 1
+
+
+class BlockCache(CompanionCache):
+    """DFlash (Chen et al. 2026) and its kin: blocks with a Markov head (DSpark), and blocks whose
+    candidates are chosen along a path (DFlash 2).
+    """
+
+    def __init__(self, model: LlamaModel, target: Any, shape: BlockShape, **settings: Any) -> None:
+        """`shape` is that of the model's file, which has passed `heads.check_head`."""
+        super().__init__(model, target, **settings)
+        self._shape = shape
+        self._llama.llama_set_causal_attn(self.handle, shape.causal)
+        if shape.n_candidates:
+            extensions.function("llama_set_embeddings_nextn")(self.handle, True, False)
+
+    @property
+    def width(self) -> int:
+        return self._shape.width
+
+    @property
+    def longest(self) -> int:
+        return self._shape.longest
+
+    def inject(self, features: Features, pos: int) -> None:
+        self._call(self._llama.llama_decode, None, features, pos, output=False)
+
+    def block(self, last: int, pos: int, k: int) -> Rows:
+        shape = self._shape
+        tokens = np.full(k if shape.anchored else k + 1, shape.mask, dtype=np.int32)
+        tokens[0] = last
+        self._call(self._llama.llama_decode, tokens, None, pos, output=not shape.n_candidates)
+        if shape.n_candidates:
+            return _Lattice(self._hidden(k + 1)[1:], shape.n_candidates, self.n_vocab)
+        return _Independent(read_logits(self.handle, len(tokens), self.n_vocab)[-k:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Independent:
+    """Rows that know nothing of the draft tokens before them; shape (k, n_vocab)."""
+
+    logits: Logits
+
+    def row(self, drafted: Sequence[int]) -> Logits:
+        row: Logits = self.logits[len(drafted)]
+        return row
+
+
+class _Lattice:
+    """A few candidates for each draft token, and how well each follows each of those before it."""
+
+    def __init__(self, rows: Features, n: int, n_vocab: int) -> None:
+        """`rows` (k, n_embd) hold n candidate ids, then n scores after each candidate before."""
+        self._candidates: NDArray[np.int32] = rows[:, :n].astype(np.int32)
+        self._scores = rows[:, n : n + n * n].reshape(len(rows), n, n).copy()
+        self._row = np.empty(n_vocab, dtype=np.float32)
+
+    def row(self, drafted: Sequence[int]) -> Logits:
+        i, before = len(drafted), 0
+        if drafted:  # the first draft token's scores are the same after every candidate
+            before = int((self._candidates[i - 1] == drafted[-1]).argmax())
+        self._row[:] = -np.inf
+        self._row[self._candidates[i]] = self._scores[i, before]
+        return self._row
