@@ -17,21 +17,33 @@ def select_profile(
     target: str | None = None,
     draft: str | None = None,
     system: str | None = None,
+    last: Profile | None = None,
 ) -> Profile:
-    """The profile to load, with whatever the flags replace in it.
+    """The profile to load, with whatever the flags replace in it; `last` where neither they nor the
+    settings name one.
 
     A target named without a profile stands alone: the settings of the default profile were chosen
     for another model. Raises RegistryError for unknown names.
     """
     if target is not None and profile is None:
         chosen = Profile(name="custom", description=target, target=target, draft="lookup")
+    elif last is not None and profile is None and "profile" not in settings.model_fields_set:
+        chosen = last
     else:
         chosen = registry.profile(profile or settings.profile)
-    changes: dict[str, Any] = {"target": target, "draft": draft, "system": system}
-    changes["n_ctx"] = settings.ctx
+    changes: dict[str, Any] = {"target": target, "draft": draft}
     if draft == "auto" and chosen.draft not in (None, *DRAFTERS_WITHOUT_MODEL):
         changes["alternatives"] = (chosen.draft, *chosen.alternatives)
-    return chosen.model_copy(update={k: v for k, v in changes.items() if v is not None})
+    return adjusted(_changed(chosen, changes), settings, system=system)
+
+
+def adjusted(profile: Profile, settings: Settings, *, system: str | None) -> Profile:
+    """`profile` with what settings and flags say of any: the context length, the system message."""
+    return _changed(profile, {"n_ctx": settings.ctx, "system": system})
+
+
+def _changed(profile: Profile, changes: dict[str, Any]) -> Profile:
+    return profile.model_copy(update={k: v for k, v in changes.items() if v is not None})
 
 
 def select_sampling(profile: Profile, settings: Settings, flags: dict[str, Any]) -> SamplingParams:

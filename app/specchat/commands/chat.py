@@ -23,7 +23,7 @@ from specchat.models.scan import scan
 from specchat.models.store import ModelStore
 from specchat.remote.pair import RemoteOptions
 from specchat.runtime import AnswerOptions, Runtime
-from specchat.selection import select_profile, select_sampling
+from specchat.selection import adjusted, select_profile, select_sampling
 from specchat.settings import Settings
 from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
@@ -63,6 +63,7 @@ def run_chat(flags: Mapping[str, Any]) -> int:
         open_store=open_store,
         options=partial(_options, settings, flags),
         profile=_chosen(registry, settings, flags),
+        adjusted=partial(adjusted, settings=settings, system=flags["system"]),
         remember=remember_profile,
         missing=partial(_missing, registry),
         placement=lambda profile: _placement(services, settings, profile),
@@ -84,20 +85,18 @@ def _options(settings: Settings, flags: Mapping[str, Any], profile: Profile) -> 
 
 def _chosen(registry: Registry, settings: Settings, flags: Mapping[str, Any]) -> Profile | None:
     """By flags, else by settings, else as last time; None at the first start."""
-    named = {name: value for name, value in profile_flags(flags).items() if value is not None}
-    if named or "profile" in settings.model_fields_set:
-        return select_profile(registry, settings, **named)
     last = last_profile(registry)
-    if last is None or settings.ctx is None:
-        return last
-    return last.model_copy(update={"n_ctx": settings.ctx})
+    is_named = any(flags[name] is not None for name in ("profile", "target", "draft"))
+    if last is None and not is_named and "profile" not in settings.model_fields_set:
+        return None
+    return select_profile(registry, settings, last=last, **profile_flags(flags))
 
 
 def _placement(services: Services, settings: Settings, profile: Profile) -> str:
     runtime = services.runtime
     if runtime.profile is not None and runtime.profile.name == profile.name:
         return runtime.placement
-    return planned(profile, services.registry, settings.gpu, runtime.gpu_bytes)
+    return planned(services.adjusted(profile), services.registry, settings.gpu, runtime.gpu_bytes)
 
 
 def _missing(registry: Registry, profile: Profile) -> list[Model]:

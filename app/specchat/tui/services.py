@@ -63,6 +63,8 @@ class Services:
     options: Callable[[Profile], AnswerOptions]
     profile: Profile | None = None
     """What was chosen by a flag, in the settings or earlier; None shows the first-run screen."""
+    adjusted: Callable[[Profile], Profile] = field(default=lambda profile: profile)
+    """A profile with what flags and settings say of any profile."""
     remember: Callable[[Profile], None] = field(default=lambda profile: None)
     """Makes a choice hold for the next start too."""
     missing: Callable[[Profile], Sequence[Model]] = field(default=lambda profile: ())

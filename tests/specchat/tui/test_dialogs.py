@@ -121,6 +121,26 @@ async def test_another_model_stops_the_answer_and_is_remembered(start_chat: Star
         assert [profile.name for profile in chat.remembered] == ["laptop"]
 
 
+async def test_what_flags_say_of_any_profile_holds_for_one_picked_on_the_screen(
+    start_chat: StartChat,
+) -> None:
+    def adjusted(profile: Profile) -> Profile:
+        return profile.model_copy(update={"n_ctx": 1234, "system": "Be brief."})
+
+    async with start_chat(adjusted=adjusted) as chat:
+        assert chat.runtime.profile is not None
+        assert (chat.runtime.profile.name, chat.runtime.profile.n_ctx) == ("tiny", 1234)
+        await chat.pilot.press("ctrl+t", "down", "enter")
+        await chat.until(lambda: bool(chat.remembered))
+        assert (chat.runtime.profile.name, chat.runtime.profile.n_ctx) == ("laptop", 1234)
+        assert chat.remembered[0].n_ctx != 1234  # a flag is for this run
+        await chat.say("Hello")
+        assert chat.runtime.asked[-1][0].text == "Be brief."
+        await chat.pilot.press("ctrl+t", "enter")  # the one in use: nothing to load
+        await chat.settle()
+        assert chat.runtime.loaded == ["tiny", "laptop"]
+
+
 async def test_a_failed_change_of_model_leaves_the_old_one(
     start_chat: StartChat, registry: Registry
 ) -> None:

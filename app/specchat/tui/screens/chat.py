@@ -120,7 +120,7 @@ class ChatScreen(Screen[None]):
 
     def _choose(self, profile: Profile | None) -> None:
         """The person picked `profile`, or none."""
-        if profile is not None and profile != self._engine.profile:
+        if profile is not None and self._services.adjusted(profile) != self._engine.profile:
             self._use(profile, remember=True)
 
     @work(group="load")
@@ -130,7 +130,7 @@ class ChatScreen(Screen[None]):
         self._show_activity(Content(f"loading {one_line(profile.name)}"))
         try:
             self._services.options(profile)  # settings that do not fit show now, not at an answer
-            loaded = await self._engine.load(profile, self._show_progress)
+            loaded = await self._engine.load(self._services.adjusted(profile), self._show_progress)
             if loaded and remember:
                 await asyncio.to_thread(self._services.remember, profile)
         except (SpecchatError, SpecEngineError, OSError) as error:
