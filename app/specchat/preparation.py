@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -73,7 +73,8 @@ def prepare(
     draft = None
     if profile.draft == "auto":
         find = partial(fetch, offline=True)
-        draft = _first_that_suits(profile, target, find, require_room)
+        names = [*registry.heads_for(profile.target), *profile.alternatives]
+        draft = _first_that_suits(names, target, find, require_room)
     elif profile.draft and profile.draft not in DRAFTERS_WITHOUT_MODEL:
         draft = fetch(profile.draft)
     vocabularies = require_compatible(target, draft) if draft is not None else None
@@ -95,13 +96,13 @@ def draft_method(profile: Profile, has_model: bool) -> DraftMethod:
 
 
 def _first_that_suits(
-    profile: Profile,
+    names: Sequence[str],
     target: GGUF,
     find: Callable[[str], GGUF],
     require_room: Callable[[GGUF, GGUF], None],
 ) -> GGUF | None:
-    """The first draft model of the profile that is here, and works and fits beside the target."""
-    for name in profile.alternatives:
+    """The first head or draft model that is here, and works and fits beside the target."""
+    for name in names:
         try:
             draft = find(name)
             require_compatible(target, draft)

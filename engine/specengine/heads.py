@@ -6,14 +6,41 @@ is checked in the headers, before anything is loaded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from specengine.errors import ModelFileError
 from specengine.gguf import GGUF, Tensor
-from specengine.llama.layer_inputs import check_layers
 
 EAGLE3 = "eagle3"
+_FLOAT = 4
+
+# Whose graphs in llama.cpp's src/models note the input of every layer, as wide as the embedding.
+_RECORDED = frozenset(
+    (
+        "bailingmoe3",
+        "gemma4",
+        "gpt-oss",
+        "hunyuan-dense",
+        "hunyuan_vl",
+        "lfm2",
+        "lfm2moe",
+        "llama",
+        "mimo2",
+        "minimax-m2",
+        "muse-glimmer",
+        "nanbeige",
+        "nemotron_h",
+        "nemotron_h_moe",
+        "qwen3",
+        "qwen35",
+        "qwen35moe",
+        "qwen3moe",
+        "qwen3next",
+    )
+)
 
 _WEIGHTS = ("F32", "F16", "BF16", "Q", "IQ", "TQ", "MXFP4", "NVFP4")  # how their types begin
 
@@ -29,8 +56,17 @@ def target_layers(head: GGUF) -> list[int]:
     return layers
 
 
+def feature_bytes(head: GGUF, n_ctx: int) -> int:
+    """Memory for what the head reads of its target, with a context of `n_ctx` tokens."""
+    return n_ctx * len(target_layers(head)) * head.number("target_hidden_size", 0) * _FLOAT
+
+
 def check_head(target: GGUF, head: GGUF) -> None:
     """Raises ModelFileError, with the cause, where `head` cannot draft for `target`."""
+    if not target.tensors:
+        raise ModelFileError(
+            f"{head.path.name} reads the hidden states of its target, which a server does not send"
+        )
     n_embd, layers = head.number("target_hidden_size", 0), target_layers(head)
     if len(layers) != 3 or any(not isinstance(layer, int) for layer in layers):
         raise _broken(
@@ -45,6 +81,22 @@ def check_head(target: GGUF, head: GGUF) -> None:
     _check_vocabulary(target, head)
     _check_shape(head)
     _check_tensors(target, head)
+
+
+def check_layers(target: GGUF, layers: Sequence[int]) -> None:
+    """Raises ModelFileError where the inputs of `layers` cannot be recorded of this model."""
+    if target.architecture not in _RECORDED:
+        raise ModelFileError(
+            f"{target.path.name} is of the architecture {target.architecture!r}, whose layers "
+            "llama.cpp does not show to a head"
+        )
+    n_layers = target.n_layer - target.number("nextn_predict_layers", 0)
+    for layer in layers:
+        if not 0 <= layer < n_layers:
+            raise ModelFileError(
+                f"the head reads layer {layer} of its target, but {target.path.name} has "
+                f"layers 0 to {n_layers - 1}: it belongs to another model"
+            )
 
 
 def _check_vocabulary(target: GGUF, head: GGUF) -> None:

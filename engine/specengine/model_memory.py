@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specengine.gguf import GGUF
+from specengine.heads import feature_bytes, is_head
 
 _CACHE_BYTES = 2  # keys and values are kept as float16
 _COMPUTE_BYTES = 4  # activations are float32
@@ -24,7 +25,7 @@ class ModelMemory:
     """
 
     host: int
-    """Weights that stay in main memory: the token embedding, and the file's header."""
+    """What stays in main memory: the token embedding, the file's header, a head's features."""
     layers: tuple[int, ...]
     """Weights of each layer."""
     output: int
@@ -80,9 +81,10 @@ def model_memory(
     weights = _weights(gguf)
     compute = scores * _BATCH_ROWS * _COMPUTE_BYTES
     logits = _OUTPUT_ROWS * gguf.n_vocab * _COMPUTE_BYTES
+    features = feature_bytes(gguf, n_ctx) if is_head(gguf) else 0
     flash = no_scores * _BATCH_ROWS * _COMPUTE_BYTES + n_ctx * _BATCH_ROWS * _MASK_BYTES
     return ModelMemory(
-        host=gguf.file_size - sum(weights.layers) - weights.own_output,
+        host=gguf.file_size - sum(weights.layers) - weights.own_output + features,
         layers=weights.layers,
         output=weights.output,
         kv_layers=tuple(heads * cell for heads in _padded(n_head_kv, gguf.n_layer)),

@@ -12,7 +12,9 @@ from specchat.models.registry import Registry, load_registry
 from specchat.preparation import PreparedPair, prepare
 from specchat.selection import select_profile
 from specchat.settings import Settings
+from specengine.errors import VocabMismatchError
 from specengine.llama.probe import ProbeResult
+from support.eagle3_heads import random_head, write_head
 from support.gguf_files import WORDS, write_gguf
 
 REGISTRY = """
@@ -28,6 +30,11 @@ sources = ["{folder}/same.gguf"]
 description = "draft of another vocabulary"
 licence = "MIT"
 sources = ["{folder}/other.gguf"]
+[models.head]
+description = "head"
+licence = "MIT"
+head_for = "big"
+sources = ["{folder}/head.gguf"]
 [profiles.pair]
 description = "pair"
 target = "big"
@@ -44,6 +51,8 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     monkeypatch.setattr(preparation, "probe", lambda folder: works)
     for name, tokens in (("big", WORDS), ("same", WORDS), ("other", [*WORDS[:10], *"abcdefghi"])):
         write_gguf(tmp_path / f"{name}.gguf", tokens=tokens)
+    head = random_head(64, len(WORDS), layers=(0, 1, 3), n_draft_vocab=20)
+    write_head(tmp_path / "head.gguf", head, tmp_path / "big.gguf")
     own = tmp_path / "models.toml"
     own.write_text(REGISTRY.format(folder=tmp_path.as_uri()), encoding="utf-8")
     return load_registry(own)
@@ -84,6 +93,25 @@ def test_auto_takes_what_is_here_and_downloads_nothing(registry: Registry) -> No
     ready = prepared(registry, draft="auto")
     assert ready.draft is not None
     assert ready.draft.name == "same.gguf"
+
+
+def test_auto_takes_a_head_of_the_target_before_any_draft_model(registry: Registry) -> None:
+    prepared(registry, draft="same")
+    named = prepared(registry, draft="head")
+    assert named.draft is not None
+    assert (named.draft.name, named.method) == ("head.gguf", "cascade")
+    assert named.vocabularies is not None
+    assert named.vocabularies.way == "head"
+    found = prepared(registry, draft="auto")
+    assert found.draft == named.draft
+    other = prepared(registry, target="other", draft="auto")
+    assert other.draft is not None
+    assert other.draft.name == "same.gguf"
+
+
+def test_a_head_of_another_target_is_refused_before_it_is_loaded(registry: Registry) -> None:
+    with pytest.raises(VocabMismatchError, match=r"vocabulary of head.gguf is not that of other"):
+        prepared(registry, target="other", draft="head")
 
 
 def test_auto_leaves_a_draft_model_out_that_does_not_fit(

@@ -12,7 +12,8 @@ import pytest
 from specengine.compatibility import compare, require_compatible
 from specengine.errors import ModelFileError, VocabMismatchError
 from specengine.gguf import GGUF, read_gguf
-from specengine.heads import check_head, is_head, target_layers
+from specengine.heads import check_head, feature_bytes, is_head, target_layers
+from specengine.model_memory import model_memory
 from support.eagle3_heads import HeadWeights, random_head, write_head
 from support.gguf_files import WORDS, write_gguf
 
@@ -58,6 +59,20 @@ def test_another_vocabulary_is_refused(target: GGUF, tmp_path: Path) -> None:
         check_head(target, written(target, vocabulary=other))
     with pytest.raises(ModelFileError, match="vocabulary"):
         check_head(target, written(target, vocabulary=None))
+
+
+def test_a_server_sends_no_hidden_states(target: GGUF) -> None:
+    head = written(target)
+    vocabulary = replace(target, tensors=())
+    with pytest.raises(ModelFileError, match="which a server does not send"):
+        check_head(vocabulary, head)
+
+
+def test_memory_is_counted_for_the_features_of_every_token(target: GGUF) -> None:
+    head = written(target)
+    assert feature_bytes(head, 1000) == 1000 * 3 * N_EMBD * 4
+    grows = model_memory(head, 900).host - model_memory(head, 500).host
+    assert grows == 400 * 3 * N_EMBD * 4
 
 
 def test_an_architecture_whose_layers_are_not_recorded_is_refused(target: GGUF) -> None:

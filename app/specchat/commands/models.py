@@ -24,7 +24,7 @@ from specchat.models.registry import Model, Registry, load_registry
 from specchat.models.scan import Found, scan
 from specchat.models.sizes import readable_size
 from specchat.models.store import ModelStore
-from specengine.compatibility import Comparison, Way, compare_vocabularies
+from specengine.compatibility import Comparison, Way, compare
 from specengine.errors import ModelFileError
 from specengine.gguf import GGUF, read_gguf, read_language_model
 from specengine.layerskip import write_first_layers
@@ -34,6 +34,7 @@ _WAYS: dict[Way, str] = {
     "ids": "token by token: the vocabularies agree",
     "tokens": "with the tokens that both have",
     "text": "as text that is encoded for it",
+    "head": "as a head that reads its hidden states",
 }
 
 _WIDE = 250  # columns of a table that no terminal shows: lines stay whole for grep
@@ -94,7 +95,7 @@ def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
     """Whether and how DRAFT can draft for TARGET (names or GGUF files). Exits 1 where it cannot."""
     registry = _registry()
     pair = [read_language_model(_local_file(registry, name)) for name in (target, draft)]
-    comparison = compare_vocabularies(pair[0], pair[1])
+    comparison = compare(pair[0], pair[1])
     memory = {
         "needed": sum(model_memory(gguf, n_ctx).total for gguf in pair),
         "available": available_memory(),

@@ -60,6 +60,8 @@ class Model(_Entry):
     """Size of the file. Absent: learned from the source."""
     sha256: Sha256 | None = None
     """Absent: learned from the source."""
+    head_for: str | None = None
+    """The model whose hidden states it goes on from: a head, which drafts for that one alone."""
 
     @property
     def file_name(self) -> str:
@@ -76,7 +78,7 @@ class Profile(_Entry):
     """A model's name, or the address of a server."""
     draft: str | None = None
     """`lookup`, `none` (as if absent), a model's name (lookup drafts beside it), or `auto`: lookup
-    and the first of the alternatives that is on this computer.
+    and the first that is on this computer of the target's heads and the alternatives.
     """
     alternatives: tuple[str, ...] = ()
     """Models that can draft instead; pulled together with the profile."""
@@ -100,7 +102,7 @@ class _File(_Entry):
     profiles: dict[str, Profile] = {}
 
     @model_validator(mode="after")
-    def _profiles_name_models(self) -> Self:
+    def _names_are_known(self) -> Self:
         for profile in self.profiles.values():
             for model in profile.models:
                 if model not in self.models:
@@ -108,6 +110,12 @@ class _File(_Entry):
                     raise ValueError(
                         f"profiles.{profile.name} names the unknown model {model!r}{known}"
                     )
+        for head in self.models.values():
+            if head.head_for is not None and head.head_for not in self.models:
+                known = _suggestion(head.head_for, self.models)
+                raise ValueError(
+                    f"models.{head.name} is a head for the unknown model {head.head_for!r}{known}"
+                )
         return self
 
 
@@ -129,6 +137,10 @@ class Registry:
         if name not in self.profiles:
             raise RegistryError(f"there is no profile {name!r}{_suggestion(name, self.profiles)}")
         return self.profiles[name]
+
+    def heads_for(self, target: str) -> list[str]:
+        """Names of the heads that were made for the model of this name."""
+        return [model.name for model in self.models.values() if model.head_for == target]
 
     def models_of(self, name: str) -> list[Model]:
         """A model by its name, or all that a profile needs. Raises RegistryError."""

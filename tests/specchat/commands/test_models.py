@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from specchat.commands.models import command
+from support.eagle3_heads import random_head, write_head
 from support.file_server import FileServer, file_server
 from support.gguf_files import WORDS, write_gguf
 from support.isolation import isolate
@@ -167,6 +168,21 @@ def test_a_file_without_vocabulary_cannot_draft_which_is_exit_1(tmp_path: Path) 
     result = models("check", "small", str(other))
     assert result.exit_code == 1
     assert "no: other.gguf carries no vocabulary" in result.stdout
+
+
+def test_a_head_is_checked_against_the_target_that_it_was_made_for(tmp_path: Path) -> None:
+    whole = write_gguf(tmp_path / "whole.gguf")
+    weights = random_head(64, len(WORDS), layers=(0, 1, 3), n_draft_vocab=20)
+    head = write_head(tmp_path / "head.gguf", weights, whole)
+    result = models("check", str(whole), str(head))
+    assert result.exit_code == 0
+    said = "yes: head.gguf can draft for whole.gguf, as a head that reads its hidden states"
+    assert said in result.stdout
+    assert models_json("check", str(whole), str(head))["way"] == "head"
+    write_head(head, weights, whole, metadata={"target_layers": [0, 1, 9]})
+    result = models("check", str(whole), str(head))
+    assert result.exit_code == 1
+    assert "no: the head reads layer 9 of its target, but whole.gguf has layers" in result.stdout
 
 
 def test_what_is_no_language_model_drafts_for_nobody(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -12,10 +11,9 @@ import pytest
 
 from specengine.cancel import AbortFlag
 from specengine.context import Context
-from specengine.errors import CancelledError, ModelFileError
-from specengine.gguf import read_gguf
+from specengine.errors import CancelledError
 from specengine.llama.kv_cache import LlamaKVCache
-from specengine.llama.layer_inputs import LayerInputs, check_layers
+from specengine.llama.layer_inputs import LayerInputs
 from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
 from support.tiny_models import VOCABULARY, write_lfm2
@@ -111,17 +109,3 @@ def test_a_hybrid_model_records_too_and_its_recurrent_state_stays_right(tmp_path
         context.logits(text, last=3)
         assert len(context.features) == len(text)
         assert np.allclose(context.features, whole, atol=1e-3)
-
-
-@pytest.mark.parametrize("layer", [-1, 30])
-def test_layers_that_the_target_lacks_are_refused(tiny_model: Path, layer: int) -> None:
-    with pytest.raises(ModelFileError, match=f"reads layer {layer} .* has layers 0 to 29"):
-        check_layers(read_gguf(tiny_model), [1, 2, layer])
-
-
-def test_an_architecture_that_records_nothing_is_refused(tiny_model: Path) -> None:
-    target = read_gguf(tiny_model)
-    check_layers(target, [0, 29])
-    other = replace(target, metadata={**target.metadata, "general.architecture": "qwen2"})
-    with pytest.raises(ModelFileError, match="architecture 'qwen2', whose layers"):
-        check_layers(other, [0])
