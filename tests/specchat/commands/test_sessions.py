@@ -89,7 +89,11 @@ def test_markdown_is_written_as_it_is(home: Path, tmp_path: Path) -> None:
 def test_removed_chats_are_gone(home: Path) -> None:
     code, errors = failure(home, "rm", "1")
     assert (code, "add --yes" in errors) == (2, True)
+    state = home / "cache" / "states" / "1.state"
+    state.parent.mkdir(parents=True)
+    state.touch()
     output(home, "rm", "1", "--yes")
+    assert not state.exists()
     assert [chat["id"] for chat in json.loads(output(home, "list", "--json"))] == [2]
     assert failure(home, "rm", "1", "--yes")[0] == 1
 

@@ -177,6 +177,17 @@ def test_the_newest_answers_of_a_model_are_found_in_all_chats(store: ChatStore) 
     assert store.answers("small", max_tokens=6) == [(1, 2, 3), (7,)]
 
 
+def test_whoever_keeps_more_of_a_chat_hears_that_it_was_deleted(tmp_path: Path) -> None:
+    gone: list[int] = []
+    store = ChatStore(tmp_path / "other.db", on_delete=gone.append)
+    chat = store.create_chat("tiny")
+    store.delete_chat(chat.id)
+    with pytest.raises(SpecchatError):
+        store.delete_chat(chat.id + 1)
+    assert gone == [chat.id]
+    store.close()
+
+
 def test_the_id_of_a_deleted_message_is_not_given_out_again(store: ChatStore) -> None:
     chat = store.create_chat("tiny")
     deleted = store.add_message(chat.id, "assistant", "", status="streaming")
