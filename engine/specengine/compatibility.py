@@ -103,6 +103,21 @@ def require_compatible(target: GGUF, draft: GGUF) -> Comparison:
     return comparison
 
 
+def mask_token(draft: GGUF, given: int | None = None) -> int | None:
+    """The id that stands for tokens to be drafted, of a draft model that drafts them all at once.
+
+    `given` outranks the file, and is needed where it names none: what converts PARD checkpoints
+    drops their `pard_token`. None: the model drafts token by token. Raises ModelFileError.
+    """
+    mask = draft.token_id("mask") if given is None else given
+    if mask is not None and not 0 <= mask < draft.n_vocab:
+        raise ModelFileError(
+            f"the mask token {mask} of {draft.path.name} is not in its vocabulary of "
+            f"{draft.n_vocab}: name the right one in models.toml"
+        )
+    return mask
+
+
 def _different(target: GGUF, draft: GGUF, difference: Difference | None) -> Comparison:
     if difference is not None:
         cause = (

@@ -10,6 +10,7 @@ from specengine.drafters import Drafter
 from specengine.drafters.bridge import Bridge, SameIds, TokenIntersection
 from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelDrafter
+from specengine.drafters.parallel import ParallelDrafter
 from specengine.drafters.text import TextDrafter
 from specengine.drafters.translation import SharedTokens, Translation
 from specengine.loaded_head import LoadedHead
@@ -54,25 +55,35 @@ class Drafting:
         if method in ("lookup", "cascade"):
             drafters.append(self._lookup)
         if self._make is not None and method in ("model", "cascade"):
-            drafters.append(self._make(transforms, rule))
+            drafters.extend(self._make(transforms, rule))
         return drafters
 
 
 def _maker(
     target: Vocab, draft: LoadedModel | LoadedHead, vocabularies: Comparison | None
-) -> Callable[[Transforms, AcceptanceRule], Drafter]:
-    """What makes the draft model's drafter for an answer."""
+) -> Callable[[Transforms, AcceptanceRule], list[Drafter]]:
+    """What makes the draft model's drafters for an answer."""
     if isinstance(draft, LoadedHead):
-        return draft.drafter
+        return lambda transforms, rule: [draft.drafter(transforms, rule)]
     name, vocab, context, abort = draft.name, draft.vocab, draft.context, draft.abort
     way = "ids" if vocabularies is None else vocabularies.way
     if way == "text":
         translation = Translation(target, vocab, SharedTokens(target, vocab))
-        return lambda *_: TextDrafter(name, target, vocab, context, translation, abort)
+        return lambda *_: [TextDrafter(name, target, vocab, context, translation, abort)]
     bridge: Bridge
     if way == "tokens":
         bridge = TokenIntersection(target, vocab, SharedTokens(target, vocab))
     else:
         smaller = min(target.size, vocab.size)
         bridge = SameIds(vocab, smaller if vocabularies is None else vocabularies.n_shared)
-    return lambda transforms, rule: ModelDrafter(name, bridge, context, transforms, rule, abort)
+    mask = draft.mask_token
+
+    def make(transforms: Transforms, rule: AcceptanceRule) -> list[Drafter]:
+        drafters: list[Drafter] = [ModelDrafter(name, bridge, context, transforms, rule, abort)]
+        if mask is not None:
+            # Some vocabularies have a mask token that the model was never trained with: which of
+            # the two pays is for the controller to learn.
+            drafters.append(ParallelDrafter(name, bridge, mask, context, transforms, rule, abort))
+        return drafters
+
+    return make

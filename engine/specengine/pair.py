@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from specengine.calibrate import calibrate, measure_passes
 from specengine.cancel import AbortFlag
 from specengine.compatibility import Comparison
+from specengine.compatibility import mask_token as find_mask
 from specengine.context import Context
 from specengine.controller import AdaptiveDraftLength, FixedDraftLength
 from specengine.costs import PassCosts
@@ -70,11 +71,16 @@ class LoadedModel:
         on_progress: Callable[[float], None] | None = None,
         *,
         placement: Placement | None = None,
+        mask_token: int | None = None,
     ) -> None:
-        """`placement` None: on the CPU. Raises OutOfMemoryError, ModelFileError, CancelledError."""
+        """`placement` None: on the CPU. `mask_token`: the id that stands for tokens to be drafted,
+        of a draft model that was trained with one. Raises OutOfMemoryError, ModelFileError,
+        CancelledError.
+        """
         gpu = placement.shares if placement is not None else ()
         self.abort = abort
         self.placement = placement
+        self.mask_token = mask_token
         self.model = LlamaModel(
             path,
             use_extra_bufts=options.use_extra_bufts,
@@ -141,11 +147,13 @@ class Pair:
         *,
         method: DraftMethod = "lookup",
         vocabularies: Comparison | None = None,
+        mask_token: int | None = None,
         options: LoadOptions | None = None,
         abort: AbortFlag | None = None,
         on_progress: Callable[[str, float], None] | None = None,
     ) -> None:
         """Load the models. `vocabularies`: how those of the two compare; equal, where it is None.
+        `mask_token`: as `compatibility.mask_token` takes it.
 
         `on_progress(file name, fraction)`. Raises ModelFileError, BackendError, CancelledError.
         """
@@ -185,7 +193,10 @@ class Pair:
                 if with_head:
                     self._draft = load(draft, first[0], head)
                 else:
-                    self._draft = load(draft, first[0], partial(model, abort=abort, max_rows=1))
+                    mask = find_mask(headers[0], mask_token)
+                    rows = 1 if mask is None else MAX_DRAFT
+                    small = partial(model, abort=abort, max_rows=rows, mask_token=mask)
+                    self._draft = load(draft, first[0], small)
             except BaseException:
                 self._target.close()
                 raise

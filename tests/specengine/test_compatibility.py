@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from gguf import TokenType
 
-from specengine.compatibility import compare_vocabularies, require_compatible
-from specengine.errors import VocabMismatchError
+from specengine.compatibility import compare_vocabularies, mask_token, require_compatible
+from specengine.errors import ModelFileError, VocabMismatchError
 from specengine.gguf import GGUF, read_gguf
 from support.gguf_files import WORDS, write_gguf
 
@@ -109,3 +109,11 @@ def test_real_pairs(tiny_model: Path, laptop_models: tuple[Path, Path]) -> None:
     assert tiny.cause is not None
     assert "id 0 is '!' in qwen2.5-coder-1.5b.gguf and '<|endoftext|>'" in tiny.cause
     assert tiny.overlap == pytest.approx(39237 / 49152)
+
+
+def test_a_mask_token_is_the_files_own_or_the_one_that_is_given(model: Any) -> None:
+    named = model("named", extra={"tokenizer.ggml.mask_token_id": 7})
+    assert [mask_token(model("draft")), mask_token(named)] == [None, 7]
+    assert [mask_token(model("draft"), 9), mask_token(named, 9)] == [9, 9]
+    with pytest.raises(ModelFileError, match=r"mask token 62 of named.gguf is not in its voc.* 62"):
+        mask_token(named, len(WORDS))

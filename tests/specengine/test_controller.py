@@ -53,6 +53,20 @@ def test_the_draft_tokens_of_one_pass_cost_what_the_pass_costs(alpha: float) -> 
     assert controller.choose([apart, together], room=16) == Choice(1, best)
 
 
+def test_where_mask_tokens_mean_nothing_it_turns_to_drafting_token_by_token() -> None:
+    controller = AdaptiveDraftLength(flat(1.0).seconds, longest=16)
+    apart = Offer("m", 100, prior=0.7, token_s=0.05)
+    together = Offer("parallel", 100, prior=0.7, together_s=lambda k: 0.05 + 0.002 * k)
+    chosen = []
+    for _ in range(30):
+        choice = controller.choose([apart, together], room=16)
+        stood = choice.length if choice.drafter == 0 else min(choice.length, 1)
+        controller.observe([apart, together][choice.drafter], choice.length, stood)
+        chosen.append(choice.drafter)
+    assert chosen[0] == 1
+    assert chosen[-10:] == [0] * 10
+
+
 def test_a_draft_that_costs_more_than_it_brings_is_not_made() -> None:
     # On two cores with AMX: 58 ms for a token of the 0.5B, 100 ms for one of the 1.5B.
     costs = PassCosts({1: 0.100, 2: 0.188, 3: 0.202, 5: 0.227, 9: 0.280, 17: 0.360})

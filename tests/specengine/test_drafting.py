@@ -22,9 +22,11 @@ DRAFT = PieceVocab([b"a", b"b", b"c"])
 GREEDY = SamplingParams(temperature=0)
 
 
-def draft_model() -> Any:
+def draft_model(mask_token: int | None = None) -> Any:
     context = Context(FakeKVCache(markov(DRAFT.size, 1), DRAFT.size))
-    return SimpleNamespace(name="small", vocab=DRAFT, context=context, abort=None)
+    return SimpleNamespace(
+        name="small", vocab=DRAFT, context=context, abort=None, mask_token=mask_token
+    )
 
 
 def compared(way: Way, n_shared: int) -> Comparison:
@@ -63,6 +65,14 @@ def test_the_way_decides_how_a_draft_model_drafts(way: Way, kind: Any, bridge: A
     (drafter,) = drafters(Drafting(TARGET, draft_model(), compared(way, 2)), "model")
     assert isinstance(drafter, kind)
     assert bridge is None or isinstance(drafter._bridge, bridge)
+
+
+def test_with_a_mask_token_it_drafts_in_one_pass_or_token_by_token() -> None:
+    drafting = Drafting(TARGET, draft_model(mask_token=2), compared("tokens", 2))
+    assert [d.name for d in drafters(drafting, "cascade")] == ["lookup", "small", "parallel"]
+    # As text there is no telling which token a row is for.
+    drafting = Drafting(TARGET, draft_model(mask_token=2), compared("text", 2))
+    assert [d.name for d in drafters(drafting, "model")] == ["small"]
 
 
 def test_case_11_ids_that_only_one_vocabulary_has_are_never_drafted() -> None:

@@ -1,0 +1,82 @@
+"""SmolLM2 drafting for itself with a mask token that means nothing to it: wrong, and lossless."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specengine.errors import ModelFileError
+from specengine.events import Finished
+from specengine.pair import LoadOptions, Pair
+from specengine.sampling import SamplingParams
+
+GREEDY = SamplingParams(temperature=0)
+OPTIONS = LoadOptions(n_ctx=512)
+MASK = 28  # a comma, so that some guesses stand
+
+
+@pytest.fixture(scope="module")
+def pair(tiny_model: Path) -> Iterator[Pair]:
+    pair = Pair(tiny_model, tiny_model, method="model", mask_token=MASK, options=OPTIONS)
+    yield pair
+    pair.close()
+
+
+def chat(pair: Pair, question: str, *before: int) -> list[int]:
+    text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+    return [*before, *pair.vocab.tokenize(text, special=True)]
+
+
+def run(pair: Pair, prompt: list[int], **options: Any) -> Finished:
+    given = {"sampling": GREEDY, "max_tokens": 32, "reproducible": True} | options
+    *_, finished = pair.answer(prompt, **given)  # type: ignore[arg-type]
+    assert isinstance(finished, Finished)
+    return finished
+
+
+def alone(pair: Pair, prompt: list[int], **options: Any) -> tuple[int, ...]:
+    pair.forget()
+    return run(pair, prompt, drafting=False, **options).tokens
+
+
+def test_two_turns_are_the_targets_own(pair: Pair) -> None:
+    prompt = chat(pair, "Name three primary colours.")
+    first = run(pair, prompt, draft_length=4)
+    turn = chat(pair, "And which is the warmest?", *prompt, *first.tokens)
+    second = run(pair, turn, draft_length=7)
+    assert first.tokens == alone(pair, prompt)
+    assert second.tokens == alone(pair, turn)
+    counts = first.stats.by_drafter["parallel"]
+    # The first row is the model's own next token, which the target says too.
+    assert counts.rounds <= counts.accepted < counts.drafted == first.stats.drafted
+    assert first.stats.accepted_per_position[1] > 0
+    assert first.stats.draft_s > 0
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_a_sampled_text_is_a_function_of_the_seed(pair: Pair, k: int) -> None:
+    sampling = SamplingParams(temperature=0.9, seed=11, repeat_penalty=1.1)
+    prompt = chat(pair, "Tell me a story.")
+    drafted = run(pair, prompt, sampling=sampling, draft_length=k)
+    assert drafted.stats.accepted >= drafted.stats.rounds - 1
+    assert drafted.tokens == alone(pair, prompt, sampling=sampling)
+
+
+def test_a_cancelled_answer_leaves_everything_in_order(pair: Pair) -> None:
+    timer = threading.Timer(0.3, pair.abort.set)
+    timer.start()
+    cancelled = run(pair, chat(pair, "Count to one thousand."), max_tokens=400, draft_length=4)
+    timer.join()
+    pair.abort.clear()
+    assert cancelled.reason == "cancelled"
+    prompt = chat(pair, "Name three primary colours.")
+    assert run(pair, prompt, draft_length=3).tokens == alone(pair, prompt)
+
+
+def test_a_mask_token_outside_the_vocabulary_is_one_line(tiny_model: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"mask token 49152 of .* vocabulary of 49152"):
+        Pair(tiny_model, tiny_model, method="model", mask_token=49152, options=OPTIONS)
