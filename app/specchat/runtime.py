@@ -22,8 +22,10 @@ from specchat.recall import copy_to_keep, recall
 from specchat.remote.address import is_url
 from specchat.remote.chat_server import ChatServer
 from specchat.remote.network import NetworkThread
+from specchat.remote.other_servers import PreparedChat, PreparedScoring
 from specchat.remote.pair import RemoteOptions, RemotePair
-from specchat.remote.preparation import PreparedChat, prepare_remote
+from specchat.remote.preparation import prepare_remote
+from specchat.remote.scoring.pair import ScoringPair, open_scoring
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
 from specengine.context import SavedCache
@@ -109,7 +111,7 @@ class Runtime:
         self._abort = AbortFlag()
         self._remote = remote or RemoteOptions()
         self._network: NetworkThread | None = None
-        self._pair: Pair | RemotePair | ChatServer | None = None
+        self._pair: Pair | RemotePair | ScoringPair | ChatServer | None = None
         self._files: list[Path] = []
         self._running: Future[None] | None = None
         self._reading: Future[None] | None = None
@@ -283,11 +285,30 @@ class Runtime:
             self._load_s = time.perf_counter() - started
             self.profile = profile
 
-        def pair() -> RemotePair | ChatServer:
+        def pair() -> RemotePair | ScoringPair | ChatServer:
             if isinstance(ready, PreparedChat):
                 self._files = []
-                return ChatServer(ready.client, ready.model, network, self._abort)
+                return ChatServer(ready.client, ready.model, network, self._abort, why=ready.why)
             self._files = [ready.draft] if ready.draft is not None else []
+            if isinstance(ready, PreparedScoring):
+                opened = open_scoring(
+                    ready.server,
+                    ready.draft,
+                    ready.method,
+                    network,
+                    LoadOptions(
+                        ready.server.n_ctx,
+                        self._n_threads,
+                        ready.use_extra_bufts,
+                        costs=self._costs.load(self._files),
+                    ),
+                    abort=self._abort,
+                    on_progress=lambda name, done: on_event(
+                        Progress("load", round(1000 * done), 1000, name)
+                    ),
+                )
+                self._files = list(opened.files)
+                return opened
             return RemotePair(
                 ready,
                 network,
@@ -438,13 +459,13 @@ def _answer_of(
         alternating(turns), options.sampling, max_tokens=options.max_tokens, stop=options.stop
     ):
         if isinstance(event, Finished) and options.drafting:
-            notice = f"{server.model} answered alone: its server cannot verify drafts"
+            notice = f"{server.model} answered alone: {server.why}"
             event = replace(event, notices=(*event.notices, notice))
         yield event
 
 
 def _encode(
-    pair: Pair | RemotePair, turns: Sequence[Turn], options: AnswerOptions
+    pair: Pair | RemotePair | ScoringPair, turns: Sequence[Turn], options: AnswerOptions
 ) -> tuple[list[int], tuple[str, ...]]:
     """The prompt's token ids, and what a person should know about them."""
     if options.raw:

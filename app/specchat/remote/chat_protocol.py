@@ -64,6 +64,9 @@ class Event(_Answer):
 
 class ListedModel(_Answer):
     id: str
+    owned_by: str = ""
+    """Servers that are no company put their own name here: `vllm`, `sglang`, `llamacpp`."""
+    max_model_len: int | None = None
 
 
 class ModelList(_Answer):

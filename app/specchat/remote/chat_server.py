@@ -13,7 +13,7 @@ import httpx
 from pydantic import ValidationError
 
 from specchat.remote.address import Address
-from specchat.remote.chat_protocol import Event, ModelList, chat_request
+from specchat.remote.chat_protocol import Event, ListedModel, ModelList, chat_request
 from specchat.remote.errors import RemoteError, TryAgainError
 from specchat.remote.http import check, explain, json_of, new_client
 from specchat.remote.keys import Key
@@ -55,12 +55,12 @@ class ChatClient:
         self.address = address
         self._client = new_client(address, key)
 
-    async def models(self) -> list[str]:
+    async def models(self) -> list[ListedModel]:
         """Raises RemoteError where this is no such server."""
         response = await self._client.get(self.address.url("/v1/models"))
         await check(response)
         try:
-            return [model.id for model in ModelList.model_validate(json_of(response)).data]
+            return ModelList.model_validate(json_of(response)).data
         except ValidationError:
             url = self.address.url("/v1/models")
             raise RemoteError(f"{url} is no list of models: is this an LLM server?") from None
@@ -92,15 +92,20 @@ def _event(data: str) -> Event:
         raise RemoteError("the server sends what is no chat completion") from None
 
 
-async def choose_model(client: ChatClient) -> str:
+async def choose_model(client: ChatClient) -> ListedModel:
     """The model that the address names, else the only one there is. Raises RemoteError."""
     named = client.address.model
+    try:
+        models = await client.models()
+    except RemoteError:
+        if named is None:
+            raise
+        models = []
     if named is not None:
-        return named
-    models = await client.models()
+        return next((m for m in models if m.id == named), ListedModel(id=named))
     if len(models) == 1:
         return models[0]
-    shown = ", ".join(models[:_SHOWN_MODELS]) or "none"
+    shown = ", ".join(model.id for model in models[:_SHOWN_MODELS]) or "none"
     base = client.address.base
     raise RemoteError(f"{base} has several models ({shown}): name one, as in {base}#MODEL")
 
@@ -112,9 +117,17 @@ class ChatServer:
     costs: Mapping[str, PassCosts] = {}
 
     def __init__(
-        self, client: ChatClient, model: str, network: NetworkThread, abort: AbortFlag
+        self,
+        client: ChatClient,
+        model: str,
+        network: NetworkThread,
+        abort: AbortFlag,
+        *,
+        why: str | None = None,
     ) -> None:
+        """`why`: the reason that a person is given for answers without drafts."""
         self.model = model
+        self.why = why or "its server cannot verify drafts"
         self._client = client
         self._network = network
         self._abort = abort

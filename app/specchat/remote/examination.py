@@ -68,7 +68,7 @@ async def _examine_chat(address: Address, key: Key | None, round_trip_s: float) 
     return Examination(
         address=address.base,
         kind="openai",
-        models=models,
+        models=[model.id for model in models],
         verifies=False,
         round_trip_ms=1000 * round_trip_s,
     )

@@ -16,11 +16,11 @@ from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specchat.preparation import draft_method
 from specchat.remote.address import Address, parse_address
-from specchat.remote.chat_server import ChatClient, choose_model
 from specchat.remote.errors import RemoteError
 from specchat.remote.http import explain
 from specchat.remote.keys import find_key
 from specchat.remote.network import NetworkThread
+from specchat.remote.other_servers import PreparedChat, PreparedScoring, prepare_other
 from specchat.remote.server import ServedModelInfo, VerifyServer
 from specchat.remote.vocabulary import fetch_vocabulary
 from specengine.compatibility import Comparison, require_compatible
@@ -46,21 +46,13 @@ class PreparedRemote:
     use_extra_bufts: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedChat:
-    """What `ChatServer` needs to begin."""
-
-    client: ChatClient
-    model: str
-
-
 def prepare_remote(
     profile: Profile,
     registry: Registry,
     network: NetworkThread,
     on_event: Callable[[Progress], None],
     cancel: Event,
-) -> PreparedRemote | PreparedChat:
+) -> PreparedRemote | PreparedScoring | PreparedChat:
     """Connect to the target that `profile` names, and fetch what is missing to draft for it.
 
     A server that cannot verify drafts is asked for its own answers. Blocks. Raises SpecchatError
@@ -69,7 +61,7 @@ def prepare_remote(
     address = parse_address(profile.target)
     connected = network.call(_connect(address))
     if connected is None:
-        return network.call(_connect_chat(address))
+        return prepare_other(profile, registry, network, on_event, cancel)
     server, model = connected
     on_event(Progress("load", 0, 0, f"the vocabulary of {model.name}"))
     vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))
@@ -111,11 +103,3 @@ async def _connect(address: Address) -> tuple[VerifyServer, ServedModelInfo] | N
         return server, info.models[0]
     await server.close()
     return None
-
-
-async def _connect_chat(address: Address) -> PreparedChat:
-    client = ChatClient(address, find_key(address))
-    try:
-        return PreparedChat(client, await choose_model(client))
-    except httpx.TransportError as error:
-        raise RemoteError(explain(error, address)) from error

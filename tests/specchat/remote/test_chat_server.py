@@ -172,7 +172,7 @@ async def test_our_own_server_speaks_it_too(server: VerifyServer) -> None:
     """With the verify protocol hidden, the same model says the same for the same seed."""
     network = NetworkThread()
     client = ChatClient(parse_address(server.url), None)
-    chat = ChatServer(client, network.call(choose_model(client)), network, AbortFlag())
+    chat = ChatServer(client, network.call(choose_model(client)).id, network, AbortFlag())
     sampling = SamplingParams(temperature=0.7, seed=4)
     ask_twice = [
         list(chat.answer([Turn("user", "Tell a story about a fox.")], sampling, max_tokens=6))[-1]

@@ -1,0 +1,1 @@
+"""Inference engines that score a draft through interfaces of their own: SGLang, vLLM."""

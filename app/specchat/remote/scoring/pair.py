@@ -1,0 +1,270 @@
+"""A target on an inference engine, its drafter on this computer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+
+from specchat.remote.address import Address
+from specchat.remote.chat_server import ChatClient, ChatServer
+from specchat.remote.errors import RemoteError, TryAgainError
+from specchat.remote.http import explain
+from specchat.remote.keys import Key
+from specchat.remote.network import NetworkThread
+from specchat.remote.scoring.client import ScoringClient
+from specchat.remote.scoring.dialect import Capabilities, Dialect
+from specchat.remote.scoring.proof import Proof, prove
+from specchat.remote.scoring.sglang import SGLang
+from specchat.remote.scoring.target import ScoringTarget, Verification
+from specchat.remote.scoring.vllm import VLLM
+from specengine.calibrate import calibrate
+from specengine.cancel import AbortFlag
+from specengine.controller import AdaptiveDraftLength, FixedDraftLength
+from specengine.costs import PassCosts
+from specengine.drafting import Drafting, DraftMethod
+from specengine.errors import ContextFullError
+from specengine.events import Chunk, Finished
+from specengine.generate import generate
+from specengine.llama.model import LlamaModel
+from specengine.llama.vocab import LlamaVocab
+from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
+from specengine.rules import make_rule
+from specengine.sampling import SamplingParams, Transforms
+from specengine.scoring import ScoresError, Way, way_to_verify
+
+logger = logging.getLogger(__name__)
+
+ENGINES = ("vllm", "sglang")
+"""What such servers say in their lists of models."""
+
+_TIES = 5  # most probable tokens to ask for where one would do: exact ties are to be seen
+_PROOF_S = 60.0
+_RULES: dict[Way, str] = {"rows": "coupled", "draws": "token", "alone": "coupled"}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringServer:
+    """An engine that can score, by what it says of itself."""
+
+    address: Address
+    key: Key | None
+    engine: str
+    """One of `ENGINES`."""
+    model: str
+    n_ctx: int
+
+    def dialects(self) -> list[Dialect]:
+        """Ways of speaking to it, the best first."""
+        if self.engine == "sglang":
+            return [SGLang()]
+        return [VLLM(self.model, scale_out=True), VLLM(self.model)]
+
+
+async def connect(
+    server: ScoringServer, vocab: LlamaVocab, template: str | None
+) -> tuple[ScoringClient, Proof]:
+    """A client of proved reliability. Raises ScoresError with one line, RemoteError."""
+    causes: list[str] = []
+    for dialect in server.dialects():
+        client = ScoringClient(server.address, server.key, dialect)
+        try:
+            async with asyncio.timeout(_PROOF_S):
+                return client, await prove(client, vocab, template, server.model)
+        except (ScoresError, RemoteError, TryAgainError) as error:
+            causes.append(str(error))
+        except TimeoutError:
+            causes.append(f"no proof within {_PROOF_S:.0f} s")
+        except httpx.TransportError as error:
+            raise RemoteError(explain(error, server.address)) from error
+        await client.close()
+    raise ScoresError(causes[-1])
+
+
+def open_scoring(
+    server: ScoringServer,
+    draft: Path,
+    method: DraftMethod,
+    network: NetworkThread,
+    options: LoadOptions,
+    *,
+    abort: AbortFlag,
+    on_progress: Callable[[str, float], None],
+) -> ScoringPair | ChatServer:
+    """In the engine thread: the pair, or where the server cannot verify the target alone.
+
+    Raises RemoteError, ModelFileError, BackendError, CancelledError.
+    """
+    vocabulary = LlamaModel(draft, vocab_only=True)
+    try:
+        client, proof = network.call(connect(server, vocabulary.vocab, vocabulary.chat_template))
+    except ScoresError as error:
+        logger.info("%s: %s", server.address.base, error)
+        chat = ChatClient(server.address, server.key)
+        return ChatServer(chat, server.model, network, abort, why=str(error))
+    finally:
+        vocabulary.close()
+    try:
+        loaded = LoadedModel(
+            draft, options, abort.child(), 1, lambda done: on_progress(draft.name, done)
+        )
+    except BaseException:
+        network.call(client.close())
+        raise
+    return ScoringPair(server, client, proof, loaded, method, network, abort)
+
+
+class ScoringPair:
+    """As `specengine.pair.Pair`; made, used and closed in the engine thread."""
+
+    def __init__(
+        self,
+        server: ScoringServer,
+        client: ScoringClient,
+        proof: Proof,
+        draft: LoadedModel,
+        method: DraftMethod,
+        network: NetworkThread,
+        abort: AbortFlag,
+    ) -> None:
+        self.abort = abort
+        self.method = method
+        self.vocab = draft.vocab
+        self.notices: list[str] = []
+        self._server = server
+        self._client = client
+        self._draft = draft
+        self._network = network
+        self._capabilities: Capabilities = proof.capabilities
+        self._target_costs = proof.costs
+        self._drafting = Drafting(self.vocab, draft)
+        self._controllers: dict[tuple[Way, int], AdaptiveDraftLength] = {}
+
+    @property
+    def n_ctx(self) -> int:
+        return self._server.n_ctx
+
+    @property
+    def chat_template(self) -> str | None:
+        return self._draft.model.chat_template
+
+    @property
+    def placement(self) -> str:
+        """As `Pair.placement`: all of the draft model is on the CPU."""
+        return ""
+
+    @property
+    def files(self) -> list[Path]:
+        return [self._draft.model.path]
+
+    @property
+    def costs(self) -> dict[str, PassCosts]:
+        return {self._draft.model.path.name: self._draft.context.costs}
+
+    def calibrate(self) -> bool:
+        """Measure the draft model, if that was never done; whether it was done now."""
+        if self._draft.context.costs:
+            return False
+        calibrate(self._draft.context)
+        return True
+
+    def remember(self, texts: Iterable[Sequence[int]]) -> None:
+        """As `Drafting.remember`."""
+        self._drafting.remember(texts)
+
+    def answer(
+        self,
+        prompt: Sequence[int],
+        sampling: SamplingParams,
+        *,
+        rule: str | None = None,
+        drafting: bool = True,
+        drafter: DraftMethod | None = None,
+        draft_max: int = MAX_DRAFT,
+        draft_length: int | None = None,
+        max_tokens: int | None = None,
+        stop: Sequence[str] = (),
+        reproducible: bool = False,
+        logprobs: int | None = None,
+        grammar: str | None = None,
+        on_prompt: Callable[[int, int], None] | None = None,
+    ) -> Iterator[Chunk | Finished]:
+        """As `specengine.pair.Pair.answer`; the sampling settings decide how drafts are verified.
+
+        Raises RemoteError for what the server's interface has no room for.
+        """
+        name = self._client.dialect.name
+        if logprobs is not None or grammar is not None or sampling.typical_p != 1:
+            raise RemoteError(f"through {name} there are no log-probabilities, grammars, typical-p")
+        room = self.n_ctx - len(prompt)
+        if room < 1:
+            raise ContextFullError(
+                f"the prompt of {len(prompt)} tokens leaves no room for an answer in the server's "
+                f"context of {self.n_ctx}"
+            )
+        way = way_to_verify(sampling, self._capabilities.prompt_top_n)
+        if rule not in (None, _RULES[way], "greedy" if sampling.temperature == 0 else None):
+            raise RemoteError(f"with these settings {name} has the rule {_RULES[way]}, not {rule}")
+        how = Verification(
+            way, sampling, make_rule(_RULES[way], sampling), self._top_n(way, sampling)
+        )
+        limit = room if max_tokens is None else min(max_tokens, room)
+        target = ScoringTarget(
+            self._client,
+            self._network,
+            self.vocab,
+            self.n_ctx,
+            how,
+            self._target_costs,
+            self.abort,
+            until=len(prompt) + limit,
+        )
+        adaptive = self._controllers.setdefault(
+            (way, draft_max), AdaptiveDraftLength(self._target_costs.seconds, longest=draft_max)
+        )
+        fixed = None if draft_length is None else FixedDraftLength(min(draft_length, draft_max))
+        method = (drafter or self.method) if drafting and way != "alone" else "none"
+        drafters = self._drafting.drafters(method, Transforms(sampling), how.rule)
+        with closing(target):
+            for event in generate(
+                target,
+                drafters if fixed is None else drafters[-1:],
+                fixed or adaptive,
+                prompt,
+                max_tokens=limit,
+                stop=stop,
+                abort=self.abort,
+            ):
+                if isinstance(event, Finished):
+                    notices = self._notices(way, sampling, target.doubt) if drafting else ()
+                    event = replace(event, notices=(*notices, *event.notices))
+                yield event
+
+    def close(self) -> None:
+        self._draft.close()
+        self._network.call(self._client.close())
+
+    def _top_n(self, way: Way, sampling: SamplingParams) -> int:
+        if way != "rows":
+            return 0
+        wanted = _TIES if sampling.temperature == 0 else max(_TIES, sampling.top_k)
+        return min(wanted, self._capabilities.prompt_top_n)
+
+    def _notices(self, way: Way, sampling: SamplingParams, doubt: str | None) -> tuple[str, ...]:
+        model, name = self._server.model, self._client.dialect.name
+        if doubt is not None:
+            return (f"{name} cannot verify drafts ({doubt}): {model} went on alone",)
+        if way == "alone":
+            return (
+                f"{model} answered alone: {name} verifies drafts at temperature 0, with --top-k up "
+                f"to {self._capabilities.prompt_top_n} and no penalties, or at temperature 1 "
+                "without truncation",
+            )
+        if way == "draws" and sampling.seed is not None:
+            return ("at temperature 1 without truncation the server draws: no seed repeats it",)
+        return ()

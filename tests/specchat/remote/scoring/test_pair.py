@@ -1,0 +1,211 @@
+"""A real model behind the interfaces of SGLang and vLLM, from the address to the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from specchat.models.registry import Profile, load_registry
+from specchat.runtime import AnswerOptions, Runtime
+from specengine.cancel import AbortFlag
+from specengine.chat_template import Turn, encode_chat
+from specengine.context import Context
+from specengine.events import Finished
+from specengine.llama.kv_cache import LlamaKVCache
+from specengine.llama.model import LlamaModel
+from specengine.sampling import SamplingParams
+from specengine.sequence import as_tokens
+from specengine.thread import EngineThread
+from support.remote_chat import remote_runtime
+from support.scoring_stand_ins import ScoringStandIn, running
+
+GREEDY = SamplingParams(temperature=0)
+TURNS = [Turn("system", ""), Turn("user", "Count from one to twenty.")]
+
+
+class BigModel:
+    """SmolLM2 in a thread of its own, as the model of a stand-in."""
+
+    def __init__(self, path: Path) -> None:
+        self._thread = EngineThread()
+        self._thread.call(lambda: self._load(path))
+
+    def _load(self, path: Path) -> None:
+        self.model = LlamaModel(path)
+        self._cache = LlamaKVCache(
+            self.model, n_ctx=1024, n_threads=1, abort=AbortFlag(), max_rows=128
+        )
+        self._context = Context(self._cache)
+        self._context.width_step = 2  # rows that do not depend on how many are asked for
+
+    def rows(self, tokens: list[int], last: int) -> NDArray[np.float32]:
+        return self._thread.call(lambda: self._context.logits(as_tokens(tokens), last=last).copy())
+
+    def close(self) -> None:
+        self._thread.call(self._cache.close)
+        self._thread.call(self.model.close)
+        self._thread.close()
+
+
+@pytest.fixture(scope="module")
+def big(tiny_model: Path) -> Iterator[BigModel]:
+    model = BigModel(tiny_model)
+    yield model
+    model.close()
+
+
+class Babbler(BigModel):
+    """Costs nothing and says what nobody could guess."""
+
+    def _load(self, path: Path) -> None:
+        self.model = LlamaModel(path, vocab_only=True)
+
+    def rows(self, tokens: list[int], last: int) -> NDArray[np.float32]:
+        after = tokens[len(tokens) - last :]
+        return np.stack(
+            [np.random.default_rng(t).standard_normal(self.model.vocab.size) for t in after]
+        ).astype(np.float32)
+
+    def close(self) -> None:
+        self._thread.call(self.model.close)
+        self._thread.close()
+
+
+@pytest.fixture(scope="module")
+def babbler(tiny_model: Path) -> Iterator[BigModel]:
+    model = Babbler(tiny_model)
+    yield model
+    model.close()
+
+
+@contextmanager
+def serving(big: BigModel, engine: str, **options: Any) -> Iterator[ScoringStandIn]:
+    model = big.model
+
+    def count_chat(messages: list[dict[str, str]]) -> int:
+        turns = [Turn(m["role"], m["content"]) for m in messages]  # type: ignore[arg-type]
+        return len(encode_chat(model.chat_template, turns, model.vocab))
+
+    stand_in = ScoringStandIn(
+        big.rows,
+        lambda text: model.vocab.tokenize(text, bos=True),
+        count_chat,
+        eos=model.vocab.eos,
+        **options,
+    )
+    with running(stand_in, engine):
+        yield stand_in
+
+
+async def ask(runtime: Runtime, **options: Any) -> Finished:
+    settings: dict[str, Any] = {"sampling": GREEDY, "max_tokens": 16, "draft_length": 4, **options}
+    *_, finished = [e async for e in runtime.answer(TURNS, AnswerOptions(**settings))]
+    assert isinstance(finished, Finished)
+    return finished
+
+
+@pytest.fixture(scope="module")
+def here(tiny_model: Path) -> list[Finished]:
+    """What the model says without any server, once a test has asked for it."""
+    return []
+
+
+async def alone(tiny_model: Path, here: list[Finished]) -> tuple[int, ...]:
+    if not here:
+        runtime = Runtime(load_registry(), n_threads=1)
+        profile = Profile(name="x", description="", target=str(tiny_model), draft="none", n_ctx=512)
+        await runtime.load(profile, lambda event: None)
+        here.append(await ask(runtime, drafting=False, draft_length=None, reproducible=True))
+        await runtime.close()
+    return here[0].tokens
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+async def test_drafts_are_proved_then_verified(
+    big: BigModel, tiny_model: Path, here: list[Finished], engine: str
+) -> None:
+    with serving(big, engine) as stand_in:
+        async with remote_runtime(stand_in.url, tiny_model) as runtime:
+            finished = await ask(runtime)
+            by_controller = await ask(runtime, draft_length=None)
+    assert finished.tokens == by_controller.tokens == await alone(tiny_model, here)
+    # The draft model is the target's own file.
+    assert (finished.stats.acceptance_rate or 0) > 0.8
+    assert finished.stats.target_passes < 10
+    assert finished.notices == by_controller.notices == ()
+
+
+async def test_scale_out_is_used_where_it_is_enough(big: BigModel, tiny_model: Path) -> None:
+    untruncated = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0)
+    with serving(big, "vllm", scale_out=True) as stand_in:
+        async with remote_runtime(stand_in.url, tiny_model) as runtime:
+            finished = await ask(runtime, sampling=untruncated)
+            before = [path for path, _ in stand_in.requests]
+            greedy = await ask(runtime)
+    assert finished.stats.accepted > 0
+    assert "/inference/v1/generate" in before
+    assert (greedy.stats.acceptance_rate or 0) > 0.8
+
+
+async def test_settings_that_no_scores_are_enough_for_are_left_to_the_server(
+    babbler: BigModel, tiny_model: Path
+) -> None:
+    with serving(babbler, "vllm") as stand_in:
+        async with remote_runtime(stand_in.url, tiny_model) as runtime:
+            finished = await ask(runtime, sampling=SamplingParams(temperature=0.8, seed=3))
+        body = stand_in.requests[-1][1]
+    assert finished.stats.drafted == 0
+    assert len(finished.tokens) > 5
+    assert (body["temperature"], body["top_k"], body["seed"]) == (0.8, 40, 3)
+    assert "big answered alone: vLLM verifies drafts at temperature 0" in finished.notices[0]
+    assert "--top-k up to 20" in finished.notices[0]
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "cause"),
+    [
+        ("sglang", {"fault": "other ids"}, "scores of other tokens"),
+        ("sglang", {"fault": "null"}, "scores of other tokens"),
+        ("sglang", {"fault": "tempered"}, "not raw"),
+        ("vllm", {"fault": "shifted"}, "scores of other tokens"),
+        ("vllm", {"fault": "tempered"}, "not raw"),
+        ("vllm", {"most": 0}, "tells no log-probabilities"),
+    ],
+)
+async def test_a_server_that_cannot_prove_it_answers_alone_and_it_is_said(
+    babbler: BigModel, tiny_model: Path, engine: str, options: dict[str, Any], cause: str
+) -> None:
+    with serving(babbler, engine, **options) as stand_in:
+        async with remote_runtime(stand_in.url, tiny_model) as runtime:
+            finished = await ask(runtime)
+    assert finished.text == "its own words"
+    assert finished.notices == (f"big answered alone: {finished.notices[0].partition(': ')[2]}",)
+    assert cause in finished.notices[0]
+
+
+async def test_another_vocabulary_or_template_is_noticed(
+    babbler: BigModel, tiny_model: Path
+) -> None:
+    for change, cause in (
+        ({"tokenize": lambda text: list(text.encode())}, "its vocabulary is not that"),
+        ({"count_chat": lambda messages: 99}, "a chat has 99 tokens there"),
+    ):
+        with serving(babbler, "sglang") as stand_in:
+            for name, value in change.items():
+                setattr(stand_in, name, value)
+            async with remote_runtime(stand_in.url, tiny_model) as runtime:
+                finished = await ask(runtime)
+        assert cause in finished.notices[0]
+
+
+async def test_without_a_draft_model_it_is_said_what_is_missing(babbler: BigModel) -> None:
+    with serving(babbler, "vllm") as stand_in:
+        async with remote_runtime(stand_in.url, "lookup") as runtime:
+            finished = await ask(runtime)
+    assert "name a draft model that has its vocabulary" in finished.notices[0]
