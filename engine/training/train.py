@@ -15,14 +15,14 @@ from typing import Any
 
 import torch
 
-from training import batches, shards, start, target, vocabulary
+from training import batches, shards, start, target, vocabulary, workers
 from training.acceptance import greedy_answers, tokens_per_pass
 from training.batches import Batch
 from training.head import Head, HeadShape
 from training.loss import chain_loss
 
 CHAIN_STEPS = 3
-WARM_UP = 50  # steps
+WARM_UP = 10  # steps
 CHECKPOINT = 50  # steps
 VALIDATION = 100  # steps
 VALIDATION_BATCHES = 4
@@ -44,18 +44,23 @@ class Training:
             torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.95), weight_decay=0.0),
         ]
 
-    def update(self, loss: torch.Tensor, progress: float) -> None:
-        """`progress`: from 0 to 1, where the learning rate ends near 0."""
+    def update(self, loss: torch.Tensor, hours: float) -> float:
+        """One step of all processes, at a rate that ends near 0 after `hours`; the mean loss."""
         loss.backward()
+        shared = torch.tensor([float(loss.detach()), self.seconds])
+        workers.average([shared, *(p.grad for p in self.head.parameters())])
+        self.seconds = float(shared[1])  # so that all of them end at the same step
         torch.nn.utils.clip_grad_norm_(self.head.parameters(), 1.0)
+        progress = min(1.0, self.seconds / 3600 / hours)
         warm = min(1.0, (self.step + 1) / WARM_UP)
-        rate = self._rate * warm * (0.02 + 0.49 * (1 + math.cos(math.pi * min(1.0, progress))))
+        rate = self._rate * warm * (0.02 + 0.49 * (1 + math.cos(math.pi * progress)))
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.step()
             optimizer.zero_grad()
         self.step += 1
+        return float(shared[0])
 
     def save(self, path: Path) -> None:
         partial = path.with_suffix(".partial")
@@ -123,32 +128,46 @@ def endless(folder: Path, batch_size: int, step: int) -> Iterator[Batch]:
         yield from batches.epoch(shards.paths(folder), batch_size, seed=number)
 
 
-def run(options: argparse.Namespace) -> None:
-    torch.set_num_threads(options.threads)
+def work(rank: int, options: argparse.Namespace) -> None:
+    """What each process does; the first one keeps the checkpoints."""
     torch.manual_seed(0)
-    fresh = not options.head.exists()
-    training = begin(options) if fresh else Training.load(options.head, options.rate)
+    if rank == 0 and not options.head.exists():
+        begin(options).save(options.head)
+    workers.wait_for_all()
+    training = Training.load(options.head, options.rate)
     embeddings = target.embeddings(options.target)
     draft_ids = torch.from_numpy(vocabulary.inverse(training.vocabulary.numpy(), len(embeddings)))
-    budget = 3600 * options.hours
+    supply = endless(options.folder, options.batch, training.step)
     mean, last = 0.0, time.monotonic()
-    for batch in endless(options.folder, options.batch, training.step):
+    for batch in islice(supply, rank, None, options.workers):
         with torch.autocast("cpu", torch.bfloat16):
             loss = chain_loss(training.head, batch, embeddings, draft_ids, CHAIN_STEPS)
-        training.update(loss, training.seconds / budget)
-        now = time.monotonic()
-        training.seconds, last = training.seconds + now - last, now
-        mean = 0.95 * mean + 0.05 * float(loss.detach()) if mean else float(loss.detach())
-        if training.step % 10 == 0:
-            print(f"step {training.step}, {training.seconds:.0f} s: loss {mean:.3f}", flush=True)
-        ended = training.seconds >= budget
-        if training.step % CHECKPOINT == 0 or ended:
-            training.save(options.head)
-        if training.step % VALIDATION == 0 or ended:
-            reached = validate(training, options, embeddings)
-            print(f"step {training.step}: {reached:.3f} tokens a pass", flush=True)
+        reached = training.update(loss, options.hours)
+        mean = 0.95 * mean + 0.05 * reached if mean else reached
+        ended = training.seconds >= 3600 * options.hours
+        if rank == 0:
+            report(training, mean, ended, options, embeddings)
         if ended:
             break
+        now = time.monotonic()
+        training.seconds, last = training.seconds + now - last, now
+
+
+def report(
+    training: Training,
+    loss: float,
+    ended: bool,
+    options: argparse.Namespace,
+    embeddings: torch.Tensor,
+) -> None:
+    step = training.step
+    if step % 10 == 0:
+        print(f"step {step}, {training.seconds:.0f} s: loss {loss:.3f}", flush=True)
+    if step % CHECKPOINT == 0 or ended:
+        training.save(options.head)
+    if step % VALIDATION == 0 or ended:
+        reached = validate(training, options, embeddings)
+        print(f"step {step}: {reached:.3f} tokens a pass", flush=True)
 
 
 def validate(training: Training, options: argparse.Namespace, embeddings: torch.Tensor) -> float:
@@ -165,11 +184,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="with the shards")
     parser.add_argument("head", type=Path, help="the checkpoint")
     parser.add_argument("--hours", type=float, default=2, help="in all, pauses not counted")
-    parser.add_argument("--batch", type=int, default=4, help="conversations")
+    parser.add_argument("--batch", type=int, default=4, help="conversations of a process")
     parser.add_argument("--rate", type=float, default=1.5e-3, help="learning rate at its peak")
     parser.add_argument("--draft-vocabulary", type=int, default=8192)
-    parser.add_argument("--threads", type=int, default=2)
-    run(parser.parse_args())
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    options = parser.parse_args()
+    workers.start(work, (options,), options.workers)
 
 
 if __name__ == "__main__":

