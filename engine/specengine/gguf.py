@@ -13,7 +13,7 @@ import mmap
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,8 @@ class GGUF:
     tensors: tuple[Tensor, ...]
     data_start: int = 0
     """Where the tensors' offsets count from."""
+    spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """From where to where each entry of the metadata lies, arrays included."""
 
     @property
     def architecture(self) -> str:
@@ -184,6 +186,12 @@ class GGUF:
         with _mapped(self.path) as buffer:
             data = bytes(buffer[array.start : array.end])
         return np.frombuffer(data, dtype=np.dtype(_SCALARS[array.kind]).newbyteorder("<"))
+
+    @property
+    def alignment(self) -> int:
+        """Offsets of tensors are multiples of it."""
+        value = self.metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
+        return int(value)
 
     def values(self, tensor: Tensor, kind: np.dtype[Any]) -> NDArray[Any]:
         """The numbers of an unquantized tensor, of the type `kind`, flat: a copy."""
@@ -343,7 +351,9 @@ def _parse(path: Path, cursor: _Cursor, size: int) -> GGUF:
         raise _DamagedError(f"{n_tensors} tensors and {n_entries} metadata entries")
     metadata: dict[str, Value] = {}
     arrays: dict[str, Array] = {}
+    spans: dict[str, tuple[int, int]] = {}
     for _ in range(n_entries):
+        start = cursor.position
         key, kind = cursor.string(), cursor.integer("I")
         if kind == _ARRAY:
             arrays[key] = cursor.array()
@@ -353,6 +363,7 @@ def _parse(path: Path, cursor: _Cursor, size: int) -> GGUF:
             metadata[key] = cursor.scalar(_SCALARS[kind])
         else:
             raise _DamagedError(f"{key!r} has the unknown type {kind}")
+        spans[key] = (start, cursor.position)
     tensors = tuple(_tensor(cursor) for _ in range(n_tensors))
     alignment = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
     if not isinstance(alignment, int) or alignment < 1:
@@ -363,7 +374,7 @@ def _parse(path: Path, cursor: _Cursor, size: int) -> GGUF:
         raise ModelFileError(
             f"{path} is truncated: its tensors reach to byte {end}, it has {size}; get it again"
         )
-    return GGUF(path, size, metadata, arrays, tensors, data_start)
+    return GGUF(path, size, metadata, arrays, tensors, data_start, spans)
 
 
 def _tensor(cursor: _Cursor) -> Tensor:

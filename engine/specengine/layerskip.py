@@ -8,24 +8,25 @@ draft model. Its tokens stand often only where the checkpoint was trained for ea
 from __future__ import annotations
 
 import re
+import struct
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import BinaryIO
 
 from specengine.errors import ModelFileError
-from specengine.gguf import GGUF, read_gguf
-
-if TYPE_CHECKING:
-    from gguf import GGUFReader, GGUFWriter
+from specengine.gguf import GGUF, Tensor, Value, read_gguf
+from specengine.gguf_bytes import array_entry, entry, header, string
+from specengine.gguf_types import TENSOR_TYPES
 
 _LAYER = re.compile(r"blk\.(\d+)\.")
-_OWN_FIELDS = "GGUF."  # what the reader makes of the file's first bytes
+_TYPES = {each.name: number for number, each in TENSOR_TYPES.items()}
+_CHUNK = 1 << 24
 
 
 def write_first_layers(source: Path, n_layers: int, output: Path) -> GGUF:
     """Write the first `n_layers` layers of `source`, whatever its quantization, and read it back.
 
-    Weights are copied as they are, from a memory map. `output` appears when it is complete. Raises
+    Weights are copied as they are. `output` appears when it is complete. Raises
     ModelFileError for a model that is no single stack of layers or has no more than `n_layers`,
     and where the file cannot be written.
     """
@@ -55,43 +56,58 @@ def _check(model: GGUF, n_layers: int) -> None:
 
 
 def _write(model: GGUF, n_layers: int, path: Path) -> None:
-    from gguf import GGUFReader, GGUFWriter
-
-    reader = GGUFReader(model.path)
-    writer = GGUFWriter(path, model.architecture)
-    try:
-        writer.data_alignment = reader.alignment
-        _copy_metadata(reader, writer, model, n_layers)
-        for tensor in reader.tensors:
-            layer = _layer_of(tensor.name)
-            if layer is None or layer < n_layers:
-                shape, kind = tensor.data.shape, tensor.tensor_type
-                writer.add_tensor(tensor.name, tensor.data, raw_shape=shape, raw_dtype=kind)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-    finally:
-        writer.close()
+    layers = {tensor: _layer_of(tensor.name) for tensor in model.tensors}
+    kept = [tensor for tensor, layer in layers.items() if layer is None or layer < n_layers]
+    with model.path.open("rb") as source, path.open("wb") as file:
+        file.write(header(len(kept), _metadata(model, n_layers, source)))
+        offset = 0
+        for tensor in kept:
+            file.write(_table_row(tensor, offset))
+            offset += _aligned(_size(tensor), model.alignment)
+        file.write(bytes(-file.tell() % model.alignment))
+        for tensor in kept:
+            source.seek(model.data_start + tensor.offset)
+            left = _size(tensor)
+            while left:
+                left -= file.write(source.read(min(left, _CHUNK)))
+            file.write(bytes(-file.tell() % model.alignment))
 
 
-def _copy_metadata(reader: GGUFReader, writer: GGUFWriter, model: GGUF, n_layers: int) -> None:
+def _metadata(model: GGUF, n_layers: int, source: BinaryIO) -> list[bytes]:
+    """All entries byte for byte, but those that count layers and the arrays with one value each."""
     prefix = f"{model.architecture}."
-    changed: dict[str, Any] = {
+    changed: dict[str, Value] = {
         "general.name": f"{model.name}, first {n_layers} layers",
         f"{prefix}block_count": n_layers,
         f"{prefix}nextn_predict_layers": 0,  # they came last
     }
-    for name, field in reader.fields.items():
-        if name.startswith(_OWN_FIELDS) or name == "general.architecture":
-            continue
-        value = changed.get(name, field.contents())
-        if isinstance(value, list):
-            if name.startswith(prefix) and len(value) == model.n_layer:
-                value = value[:n_layers]  # one for each layer
-            if value:
-                writer.add_key_value(name, value, field.types[0], sub_type=field.types[-1])
+    entries = []
+    for key, (start, end) in model.spans.items():
+        array = model.arrays.get(key)
+        if key in changed:
+            entries.append(entry(key, changed[key]))
+        elif key.startswith(prefix) and array and len(model.numbers(key)) == model.n_layer:
+            values = model.numbers(key)[:n_layers]
+            entries.append(array_entry(key, array.kind, n_layers, values.tobytes()))
         else:
-            writer.add_key_value(name, value, field.types[0])
+            source.seek(start)
+            entries.append(source.read(end - start))
+    return entries
+
+
+def _table_row(tensor: Tensor, offset: int) -> bytes:
+    shape = struct.pack(f"<I{len(tensor.shape)}Q", len(tensor.shape), *tensor.shape)
+    return string(tensor.name) + shape + struct.pack("<IQ", _TYPES[tensor.type_name], offset)
+
+
+def _size(tensor: Tensor) -> int:
+    if tensor.nbytes is None:
+        raise ModelFileError(f"{tensor.name} is of {tensor.type_name}, which is not known here")
+    return tensor.nbytes
+
+
+def _aligned(size: int, alignment: int) -> int:
+    return size + -size % alignment
 
 
 def _layer_of(tensor: str) -> int | None:

@@ -7,7 +7,6 @@ encodes and decodes exactly as the model's owner does.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ from pydantic import BaseModel, ConfigDict
 
 from specengine.errors import ModelFileError
 from specengine.gguf import GGUF, Value
+from specengine.gguf_bytes import STRING, array_entry, entry, header, string
 
 _PREFIX = "tokenizer."
 _GENERAL = ("general.architecture", "general.name")
-_VERSION = 3
-_STRING, _ARRAY = 8, 9
 # Type numbers and struct letters of GGUF, by the names that the protocol gives them.
 _NUMBERS = {"u8": (0, "B"), "i8": (1, "b"), "u32": (4, "I"), "i32": (5, "i"), "f32": (6, "f")}
 _NAMES = {number: name for name, (number, _) in _NUMBERS.items()}
@@ -49,7 +47,7 @@ def vocabulary_of(gguf: GGUF) -> dict[str, Any]:
     for key, array in gguf.arrays.items():
         if not key.startswith(_PREFIX):
             continue
-        if array.kind == _STRING:
+        if array.kind == STRING:
             strings = [s.decode("utf-8", "surrogateescape") for s in gguf.strings(key)]
             arrays[key] = {"type": "string", "values": strings}
         elif array.kind in _NAMES:
@@ -63,40 +61,29 @@ def write_vocabulary(path: Path, vocabulary: Vocabulary) -> None:
     """A GGUF file of `vocabulary` alone. Raises ModelFileError where that cannot be written."""
     entries = [_entry(key, value) for key, value in vocabulary.metadata.items()]
     entries += [_array_entry(key, array) for key, array in vocabulary.arrays.items()]
-    header = b"GGUF" + struct.pack("<IQQ", _VERSION, 0, len(entries))
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
-    new.write_bytes(header + b"".join(entries))
+    new.write_bytes(header(0, entries))
     new.replace(path)
 
 
 def _entry(key: str, value: Value) -> bytes:
-    if isinstance(value, bool):
-        return _string(key) + struct.pack("<I?", 7, value)
-    if isinstance(value, str):
-        return _string(key) + struct.pack("<I", _STRING) + _string(value)
-    kind, letter = _NUMBERS["f32" if isinstance(value, float) else "u32"]
-    return _string(key) + struct.pack("<I", kind) + _pack(key, letter, [value])
-
-
-def _array_entry(key: str, array: Array) -> bytes:
-    if array.type == "string":
-        kind, data = _STRING, b"".join(_string(str(value)) for value in array.values)
-    elif array.type in _NUMBERS:
-        kind, letter = _NUMBERS[array.type]
-        data = _pack(key, letter, array.values)
-    else:
-        raise ModelFileError(f"the vocabulary has {key} of the unknown type {array.type!r}")
-    return _string(key) + struct.pack("<IIQ", _ARRAY, kind, len(array.values)) + data
-
-
-def _pack(key: str, letter: str, values: Sequence[Any]) -> bytes:
     try:
-        return struct.pack(f"<{len(values)}{letter}", *values)
-    except struct.error as error:
+        return entry(key, value)
+    except (struct.error, OverflowError) as error:
         raise ModelFileError(f"the vocabulary has a wrong {key}: {error}") from None
 
 
-def _string(text: str) -> bytes:
-    data = text.encode("utf-8", "surrogateescape")
-    return struct.pack("<Q", len(data)) + data
+def _array_entry(key: str, array: Array) -> bytes:
+    values = array.values
+    if array.type == "string":
+        data = b"".join(string(str(value)) for value in values)
+        return array_entry(key, STRING, len(values), data)
+    if array.type not in _NUMBERS:
+        raise ModelFileError(f"the vocabulary has {key} of the unknown type {array.type!r}")
+    kind, letter = _NUMBERS[array.type]
+    try:
+        data = struct.pack(f"<{len(values)}{letter}", *values)
+    except struct.error as error:
+        raise ModelFileError(f"the vocabulary has a wrong {key}: {error}") from None
+    return array_entry(key, kind, len(values), data)
