@@ -43,6 +43,11 @@ class Head(Protocol):
         """Of the target's features, in floats."""
         ...
 
+    @property
+    def longest(self) -> int | None:
+        """Draft tokens that it gives at most; None where there is no end."""
+        ...
+
     decode_s: float
     """Seconds spent inside llama.cpp's calls so far."""
 
@@ -51,12 +56,13 @@ class Head(Protocol):
         ...
 
     def decode(
-        self, tokens: Tokens, hidden: Features, pos: int, *, last: bool
+        self, tokens: Tokens, hidden: Features, pos: int, *, drafted: int, last: bool
     ) -> tuple[Logits, Features] | None:
         """Evaluate rows at positions `pos`…: a token and a hidden state (n, n_embd) each.
 
-        With `last` the logits (n_vocab,) of the last row, a view that is valid until the next call,
-        and its hidden state (1, n_embd). Raises CancelledError, BackendError.
+        They are those of the text where `drafted` is 0, else the one of that draft token, counted
+        from 1. With `last` the logits (n_vocab,) of the last row, a view that is valid until the
+        next call, and its hidden state (1, n_embd). Raises CancelledError, BackendError.
         """
         ...
 
@@ -84,6 +90,11 @@ class HeadContext:
     @property
     def n_vocab(self) -> int:
         return self._head.n_vocab
+
+    @property
+    def longest(self) -> int | None:
+        """Draft tokens that the head gives at most; None where there is no end."""
+        return self._head.longest
 
     @property
     def decode_s(self) -> float:
@@ -151,7 +162,7 @@ class HeadContext:
 
     def _made_up(self, start: int, rows: int) -> None:
         hidden = self._head.fuse(np.ones((rows, self._head.width), dtype=np.float32))
-        self._head.decode(np.zeros(rows, dtype=np.int32), hidden, start, last=True)
+        self._head.decode(np.zeros(rows, dtype=np.int32), hidden, start, drafted=0, last=True)
 
     def forget(self) -> None:
         """Empty the cache."""
@@ -182,7 +193,7 @@ class HeadContext:
         for begin in range(start, verified, self._head.n_batch):
             end = min(begin + self._head.n_batch, verified)
             hidden = self._head.fuse(self._target.features[begin:end])
-            row = self._decode(tokens[: end + 1], hidden, begin, last=end == verified)
+            row = self._decode(tokens[: end + 1], hidden, begin, 0, last=end == verified)
             self._verified = end
         self._learn(verified - start, self.decode_s - before)
         assert row is not None
@@ -191,16 +202,20 @@ class HeadContext:
     def _step(self, tokens: Tokens) -> Logits:
         """Evaluate the row of the last token, from the head's own hidden state before it."""
         assert self._hidden is not None
-        before = self.decode_s
-        row = self._decode(tokens, self._hidden, len(tokens) - 2, last=True)
+        before, start = self.decode_s, len(tokens) - 2
+        row = self._decode(tokens, self._hidden, start, start + 1 - self._verified, last=True)
         assert row is not None
         self._learn(1, self.decode_s - before)
         return row
 
-    def _decode(self, tokens: Tokens, hidden: Features, start: int, *, last: bool) -> Logits | None:
+    def _decode(
+        self, tokens: Tokens, hidden: Features, start: int, drafted: int, *, last: bool
+    ) -> Logits | None:
         """Evaluate the rows of `tokens` from `start` on."""
         try:
-            result = self._head.decode(tokens[start + 1 :], hidden, start, last=last)
+            result = self._head.decode(
+                tokens[start + 1 :], hidden, start, drafted=drafted, last=last
+            )
         except BaseException:
             self._drop_after(self._verified)
             raise

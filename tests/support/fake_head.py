@@ -34,6 +34,7 @@ class FakeHead:
     """Its logits are those of a random model of all rows in its cache: a wrong one is seen."""
 
     width = WIDTH
+    longest: int | None = None
 
     def __init__(
         self, n_vocab: int, *, n_ctx: int = 256, n_batch: int = 4, seed: int = 5, masked: int = 0
@@ -46,6 +47,7 @@ class FakeHead:
         """Called in the middle of each pass: raise here to break it after half of its rows."""
         self.widths: list[int] = []
         self._seed, self._masked = seed, masked
+        self._drafted = 0
 
     def fuse(self, features: Features) -> Features:
         assert 1 <= len(features) <= self.n_batch
@@ -55,12 +57,14 @@ class FakeHead:
         return fused
 
     def decode(
-        self, tokens: Tokens, hidden: Features, pos: int, *, last: bool
+        self, tokens: Tokens, hidden: Features, pos: int, *, drafted: int, last: bool
     ) -> tuple[Logits, Features] | None:
         n = len(tokens)
         assert 1 <= n == len(hidden) <= self.n_batch
         assert pos == len(self.rows), f"a gap: row {pos}, cache holds {len(self.rows)}"
         assert pos + n <= self.n_ctx, "no free cell"
+        assert drafted in (0, self._drafted + 1), f"draft token {drafted} after {self._drafted}"
+        self._drafted = drafted
         self.decode_s += 0.001
         self.widths.append(n)
         new = [(int(t), int(h[0])) for t, h in zip(tokens, hidden, strict=True)]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from specengine.cancel import AbortFlag
+from specengine.context import Logits
 from specengine.controller import Offer
 from specengine.draft import Draft
-from specengine.errors import NothingToDrawError
+from specengine.drafters.drawing import draw
 from specengine.head_context import HeadContext
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
@@ -42,6 +45,8 @@ class HeadDrafter:
 
     def offer(self, prefix: Tokens) -> Offer | None:
         room = self.context.n_ctx - len(prefix)
+        if self.context.longest is not None:
+            room = min(room, self.context.longest)
         self.notice = None
         if room < 1:
             self.notice = (
@@ -61,18 +66,10 @@ class HeadDrafter:
         )
 
     def propose(self, prefix: Tokens, k: int) -> Draft:
-        draft = Draft()
         text = TokenBuffer(prefix)
-        for drafted in range(k):
-            row = self.context.logits(text.view(), drafted)
-            try:
-                q = self._transforms.distribution(row, text.view())
-            except NothingToDrawError:  # what may come here is not among the head's tokens
-                break
-            token = self._rule.draw(q, position=len(text))
-            # One id left means that nothing was drawn: a point mass, cheaper to say as None.
-            draft.append(token, q if len(q.ids) > 1 else None)
-            if token in self._ends:
-                break
-            text.append(token)
-        return draft
+
+        def row(drafted: Sequence[int]) -> Logits:
+            text.extend(drafted[-1:])
+            return self.context.logits(text.view(), len(drafted))
+
+        return draw(row, k, prefix, self._transforms, self._rule, self._ends)

@@ -52,6 +52,13 @@ _SYMBOLS = {
         (_POINTER,),
         ctypes.POINTER(ctypes.c_float),
     ),
+    # void (llama_context *, int32_t offset)
+    "llama_set_nextn_layer_offset": _Symbol(
+        "_Z28llama_set_nextn_layer_offsetP13llama_contexti",
+        "?llama_set_nextn_layer_offset@@YAXPEAUllama_context@@H@Z",
+        (_POINTER, ctypes.c_int32),
+        None,
+    ),
 }
 
 

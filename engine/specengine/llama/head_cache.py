@@ -44,11 +44,13 @@ class CompanionCache:
         n_threads: int,
         abort: AbortFlag,
         flash_attention: bool = False,
+        context_type: int = 0,
     ) -> None:
         """`target`: the target's llama.cpp context, which must outlive this one: the head may
         borrow its embeddings and its output matrix. Raises ModelFileError, BackendError.
         """
         llama = library.load()
+        self._get_hidden = extensions.function("llama_get_embeddings_nextn")
         self._llama = llama
         self.n_ctx = n_ctx
         self.n_vocab = model.vocab.size
@@ -65,6 +67,7 @@ class CompanionCache:
         params.abort_callback_data = abort.address
         params.no_perf = True
         params.ctx_other = target
+        params.ctx_type = context_type
         library.clear_errors()
         self.handle: Any = llama.llama_init_from_model(model.handle, params)
         if not self.handle:
@@ -72,7 +75,6 @@ class CompanionCache:
                 f"llama.cpp cannot make a context of {n_ctx} tokens for {model.path.name}: "
                 f"{library.last_error()}; a smaller --ctx needs less memory"
             )
-        self._get_hidden = extensions.function("llama_get_embeddings_nextn")
         self._memory = llama.llama_get_memory(self.handle)
 
     def truncate(self, length: int) -> None:
@@ -130,9 +132,12 @@ class CompanionCache:
 class HeadCache(CompanionCache, ABC):
     """A head that takes one step for each draft token: the real `specengine.head_context.Head`."""
 
+    longest: int | None = None
+
     def __init__(self, model: LlamaModel, target: Any, **settings: Any) -> None:
+        enable = extensions.function("llama_set_embeddings_nextn")
         super().__init__(model, target, **settings)
-        extensions.function("llama_set_embeddings_nextn")(self.handle, True, True)
+        enable(self.handle, True, True)
 
     @property
     @abstractmethod
@@ -142,7 +147,7 @@ class HeadCache(CompanionCache, ABC):
     def fuse(self, features: Features) -> Features: ...
 
     def decode(
-        self, tokens: Tokens, hidden: Features, pos: int, *, last: bool
+        self, tokens: Tokens, hidden: Features, pos: int, *, drafted: int, last: bool
     ) -> tuple[Logits, Features] | None:
         n = len(tokens)
         self._call(self._llama.llama_decode, tokens, hidden, pos, output=last)

@@ -28,6 +28,7 @@ class LlamaModel:
         use_extra_bufts: bool = True,
         gpu: Sequence[Share] = (),
         vocab_only: bool = False,
+        own_heads: bool = False,
         abort: AbortFlag | None = None,
         on_progress: Callable[[float], None] | None = None,
     ) -> None:
@@ -35,7 +36,8 @@ class LlamaModel:
 
         `use_extra_bufts` repacks weights for the CPU's fast kernels (AMX among them); the probe
         says whether that works here. `gpu` says which GPUs compute how many of its last layers,
-        all others are left alone. `vocab_only` leaves the weights out. `on_progress` gets the
+        all others are left alone. `vocab_only` leaves the weights out, `own_heads` loads
+        the heads for multi-token prediction that a file may have. `on_progress` gets the
         loaded fraction, 0 to 1.
         Raises ModelFileError, with llama.cpp's own reason or for a model that cannot write,
         OutOfMemoryError, and CancelledError when `abort` is set.
@@ -52,6 +54,7 @@ class LlamaModel:
         split = (ctypes.c_float * llama.llama_max_devices())(*(share.n_layers for share in gpu))
         params.tensor_split = split
         params.vocab_only = vocab_only
+        params.load_mtp = own_heads
 
         def report(fraction: float, _: object) -> bool:
             if on_progress is not None:

@@ -51,6 +51,10 @@ def test_this_build_exports_every_function() -> None:
             "llama_get_embeddings_nextn",
             "?llama_get_embeddings_nextn@@YAPEAMPEAUllama_context@@@Z",
         ),
+        (
+            "llama_set_nextn_layer_offset",
+            "?llama_set_nextn_layer_offset@@YAXPEAUllama_context@@H@Z",
+        ),
     ],
 )
 def test_a_build_by_microsofts_compiler_is_found(

@@ -1,0 +1,185 @@
+"""A small random model with heads for multi-token prediction, and these heads in NumPy.
+
+The architecture is `step35` with dense layers: attention over all tokens, heads that each belong to
+one draft token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import gguf
+import numpy as np
+from numpy.typing import NDArray
+
+from support.eagle3_heads import Array, dequantized
+
+N_VOCAB, N_EMBD, N_FF = 40, 32, 64
+N_HEAD, N_HEAD_KV, HEAD_DIM = 2, 1, 16
+ROTATED = HEAD_DIM // 2  # of each key in layers that see everything
+N_TRUNK = 2
+EPSILON = 1e-5
+ROPE_BASE = 10000.0
+WINDOW = 512
+
+
+def write_step35(
+    path: Path,
+    n_heads: int,
+    vocabulary: Sequence[str] = (),
+    *,
+    leave_out: Sequence[str] = (),
+    architecture: str = "step35",
+) -> Path:
+    """`vocabulary`: the tokens' texts, None for a tokenizer without any."""
+    writer = gguf.GGUFWriter(path, architecture)
+    n_layers = N_TRUNK + n_heads
+    writer.add_block_count(n_layers)
+    writer.add_nextn_predict_layers(n_heads)
+    writer.add_context_length(512)
+    writer.add_embedding_length(N_EMBD)
+    writer.add_feed_forward_length(N_FF)
+    writer.add_expert_feed_forward_length(N_FF)
+    writer.add_head_count(N_HEAD)
+    writer.add_head_count_kv(N_HEAD_KV)
+    writer.add_key_length(HEAD_DIM)
+    writer.add_value_length(HEAD_DIM)
+    writer.add_layer_norm_rms_eps(EPSILON)
+    writer.add_rope_dimension_count(HEAD_DIM)
+    writer.add_rope_freq_base(ROPE_BASE)
+    writer.add_sliding_window(WINDOW)
+    writer.add_sliding_window_pattern([True] + [False] * (n_layers - 1))
+    _add_vocabulary(writer, vocabulary)
+    for name, values in _tensors(n_heads).items():
+        if name not in leave_out:
+            writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Sequence[str]) -> None:
+    writer.add_vocab_size(N_VOCAB)
+    if not vocabulary:
+        writer.add_tokenizer_model("none")
+        return
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(list(vocabulary))
+    writer.add_token_types([1] * len(vocabulary))
+    writer.add_token_merges([])
+    writer.add_eos_token_id(len(vocabulary) - 1)
+    writer.add_chat_template("{{ messages[-1].content }}")
+
+
+def _tensors(n_heads: int) -> dict[str, NDArray[np.float32]]:
+    rng = np.random.default_rng(21)
+    tensors: dict[str, NDArray[np.float32]] = {}
+
+    def matrix(name: str, rows: int, columns: int, scale: float = 1) -> None:
+        values = rng.standard_normal((rows, columns)) * scale / columns**0.5
+        tensors[name] = values.astype(np.float32)
+
+    def norm(name: str, n: int = N_EMBD) -> None:
+        tensors[name] = rng.uniform(0.5, 1.5, n).astype(np.float32)
+
+    matrix("token_embd.weight", N_VOCAB, N_EMBD, scale=6)
+    matrix("output.weight", N_VOCAB, N_EMBD, scale=3)
+    norm("output_norm.weight")
+    for layer in range(N_TRUNK + n_heads):
+        block = f"blk.{layer}"
+        norm(f"{block}.attn_norm.weight")
+        norm(f"{block}.ffn_norm.weight")
+        matrix(f"{block}.attn_q.weight", N_HEAD * HEAD_DIM, N_EMBD)
+        matrix(f"{block}.attn_k.weight", N_HEAD_KV * HEAD_DIM, N_EMBD)
+        matrix(f"{block}.attn_v.weight", N_HEAD_KV * HEAD_DIM, N_EMBD)
+        matrix(f"{block}.attn_output.weight", N_EMBD, N_HEAD * HEAD_DIM)
+        matrix(f"{block}.ffn_gate.weight", N_FF, N_EMBD)
+        matrix(f"{block}.ffn_up.weight", N_FF, N_EMBD)
+        matrix(f"{block}.ffn_down.weight", N_EMBD, N_FF)
+        if layer >= N_TRUNK:
+            matrix(f"{block}.nextn.eh_proj.weight", N_EMBD, 2 * N_EMBD)
+            norm(f"{block}.nextn.enorm.weight")
+            norm(f"{block}.nextn.hnorm.weight")
+    return tensors
+
+
+@dataclass
+class NumpyHeads:
+    """Logits by the definition of the heads, all rows at once, in float64."""
+
+    tensors: Mapping[str, Array]
+    n_heads: int
+
+    @classmethod
+    def of(cls, path: Path, n_heads: int) -> NumpyHeads:
+        return cls(dequantized(path), n_heads)
+
+    def logits(
+        self, tokens: Sequence[int], features: NDArray[np.float32], drafted: int = 0
+    ) -> Array:
+        """After `tokens`, of which the last `drafted` are a draft; `features` are the target's
+        hidden states at those that are none.
+        """
+        verified = len(tokens) - 1 - drafted
+        hidden = features[:verified].astype(np.float64)
+        states = self._layer(0, tokens[1 : verified + 1], hidden)
+        for step in range(1, drafted + 1):
+            hidden = np.concatenate((hidden, states[-1:]))
+            head = step if self.n_heads > 1 else 0
+            states = self._layer(head, tokens[1 : verified + 1 + step], hidden)
+        result: Array = self._rms(states[-1], "output_norm") @ self.tensors["output.weight"].T
+        return result
+
+    def _layer(self, head: int, tokens: Sequence[int], hidden: Array) -> Array:
+        block = f"blk.{N_TRUNK + head}"
+        embedded = self.tensors["token_embd.weight"][list(tokens)]
+        both = np.concatenate(
+            (
+                self._rms(embedded, f"{block}.nextn.enorm"),
+                self._rms(hidden, f"{block}.nextn.hnorm"),
+            ),
+            axis=1,
+        )
+        x = self._through(both, f"{block}.nextn.eh_proj")
+        attended = self._attention(block, self._rms(x, f"{block}.attn_norm"))
+        x = x + self._through(attended, f"{block}.attn_output")
+        y = self._rms(x, f"{block}.ffn_norm")
+        gate = self._through(y, f"{block}.ffn_gate")
+        up = self._through(y, f"{block}.ffn_up")
+        return x + self._through(gate / (1 + np.exp(-gate)) * up, f"{block}.ffn_down")
+
+    def _attention(self, block: str, x: Array) -> Array:
+        n = len(x)
+        q = _rotated(self._through(x, f"{block}.attn_q").reshape(n, N_HEAD, HEAD_DIM))
+        k = _rotated(self._through(x, f"{block}.attn_k").reshape(n, N_HEAD_KV, HEAD_DIM))
+        v = self._through(x, f"{block}.attn_v").reshape(n, N_HEAD_KV, HEAD_DIM)
+        k, v = (np.repeat(each, N_HEAD // N_HEAD_KV, axis=1) for each in (k, v))
+        scores = np.einsum("ihd,jhd->hij", q, k) / HEAD_DIM**0.5
+        scores[:, np.triu(np.ones((n, n), dtype=bool), 1)] = -np.inf
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        result: Array = np.einsum("hij,jhd->ihd", weights, v).reshape(n, N_HEAD * HEAD_DIM)
+        return result
+
+    def _through(self, x: Array, name: str) -> Array:
+        result: Array = x @ self.tensors[f"{name}.weight"].T
+        return result
+
+    def _rms(self, x: Array, name: str) -> Array:
+        scale = np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + EPSILON)
+        result: Array = x / scale * self.tensors[f"{name}.weight"]
+        return result
+
+
+def _rotated(x: Array) -> Array:
+    """Rotary positions over the two halves of the first ROTATED numbers of each key."""
+    n, half = len(x), ROTATED // 2
+    angle = np.arange(n)[:, None] * ROPE_BASE ** (-np.arange(half) * 2 / ROTATED)
+    cos, sin = np.cos(angle)[:, None, :], np.sin(angle)[:, None, :]
+    one, two, rest = x[..., :half], x[..., half:ROTATED], x[..., ROTATED:]
+    return np.concatenate((one * cos - two * sin, one * sin + two * cos, rest), axis=-1)
