@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from specengine.cancel import AbortFlag
-from specengine.context import Context
+from specengine.context import Context, Logits
 from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters.bridge import Bridge
+from specengine.drafters.drawing import draw
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import TokenBuffer, Tokens, common_prefix
@@ -96,16 +97,11 @@ class ModelDrafter(ModelBased):
         self._rule = rule
 
     def _proposal(self, prefix: Tokens, k: int) -> Draft:
-        draft = Draft()
-        text, read = TokenBuffer(prefix), TokenBuffer(self.read(prefix))
-        for _ in range(k):
-            row = self._bridge.row(self.context.logits(read.view())[0])
-            q = self._transforms.distribution(row, text.view())
-            token = self._rule.draw(q, position=len(text))
-            # One id left means that nothing was drawn: a point mass, cheaper to say as None.
-            draft.append(token, q if len(q.ids) > 1 else None)
-            if token in self._bridge.ends:
-                break
-            text.append(token)
-            read.append(self._bridge.to_draft(token))
-        return draft
+        read = TokenBuffer(self.read(prefix))
+
+        def row(drafted: Sequence[int]) -> Logits:
+            if drafted:
+                read.append(self._bridge.to_draft(drafted[-1]))
+            return self._bridge.row(self.context.logits(read.view())[0])
+
+        return draw(row, k, prefix, self._transforms, self._rule, self._bridge.ends)

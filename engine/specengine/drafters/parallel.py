@@ -7,7 +7,7 @@ gives the distribution of the first draft token, the row of each mask token that
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,18 +16,17 @@ from specengine.context import Context, Logits
 from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters.bridge import Bridge
+from specengine.drafters.drawing import draw
 from specengine.drafters.model import PRIOR, ModelBased
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
-from specengine.sequence import TokenBuffer, Tokens
+from specengine.sequence import Tokens
 
 NAME = "parallel"
 
 
 class ParallelDrafter(ModelBased):
-    """Draft tokens are drawn apart, each from its own row. Its cache follows the text: the mask
-    tokens are the end of a text that goes on otherwise.
-    """
+    """Its cache follows the text: the mask tokens are the end of a text that goes on otherwise."""
 
     def __init__(
         self,
@@ -63,29 +62,8 @@ class ParallelDrafter(ModelBased):
     def _proposal(self, prefix: Tokens, k: int) -> Draft:
         masks = np.full(k - 1, self._mask, dtype=np.int32)
         rows = self.context.logits(np.concatenate((self.read(prefix), masks)), last=k)
-        own = (self._bridge.row(row) for row in rows)
-        return draw_each(own, prefix, self._transforms, self._rule, self._bridge.ends)
 
+        def row(drafted: Sequence[int]) -> Logits:
+            return self._bridge.row(rows[len(drafted)])
 
-def draw_each(
-    rows: Iterable[Logits],
-    prefix: Tokens,
-    transforms: Transforms,
-    rule: AcceptanceRule,
-    ends: frozenset[int],
-) -> Draft:
-    """A draft token from each of `rows`, up to one that ends the text.
-
-    The logits know nothing of the draft tokens before them, penalties and grammar do: q is what
-    they make of the row after those tokens, which is what the token is drawn from.
-    """
-    draft = Draft()
-    text = TokenBuffer(prefix)
-    for row in rows:
-        q = transforms.distribution(row, text.view())
-        token = rule.draw(q, position=len(text))
-        draft.append(token, q if len(q.ids) > 1 else None)
-        if token in ends:
-            break
-        text.append(token)
-    return draft
+        return draw(row, k, prefix, self._transforms, self._rule, self._bridge.ends)
