@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,33 @@ from python_packages import ROOT
 SUMMARY = "chat with local models in the terminal, answered faster than by the model alone"
 INSTALLER = ROOT / "packaging" / "desktop" / "install.sh"
 SYSTEM = {"PATH": os.defpath + ":/usr/sbin:/sbin"}
+
+
+def control(
+    version: str,
+    architecture: str,
+    glibc: str,
+    kilobytes: int,
+    environ: Mapping[str, str] = os.environ,
+) -> str:
+    """What the .deb says of itself. Its maintainer is whoever makes it, as Debian's tools are told:
+    DEBFULLNAME and DEBEMAIL; else the project's name, which has no address.
+    """
+    name, address = environ.get("DEBFULLNAME") or "specchat", environ.get("DEBEMAIL")
+    fields = {
+        "Package": "specchat",
+        "Version": version,
+        "Architecture": architecture,
+        "Maintainer": f"{name} <{address}>" if address else name,
+        "Installed-Size": kilobytes,
+        "Depends": f"libc6 (>= {glibc})",
+        "Section": "utils",
+        "Priority": "optional",
+        "Description": f"{SUMMARY}\n"
+        " Something cheap drafts the next few words, and the model that you chose verifies\n"
+        " them in one pass: the same text, sooner. A small model comes along.",
+    }
+    return "".join(f"{field}: {value}\n" for field, value in fields.items())
 
 
 def make_deb(folder: Path, version: str, glibc: str, dist: Path) -> Path:
@@ -35,14 +62,7 @@ def make_deb(folder: Path, version: str, glibc: str, dist: Path) -> Path:
         shutil.copy(ROOT / "LICENSE", documents / "copyright")
         kilobytes = sum(file.lstat().st_size for file in root.rglob("*")) // 1024
         (root / "DEBIAN").mkdir()
-        (root / "DEBIAN/control").write_text(
-            f"Package: specchat\nVersion: {version}\nArchitecture: {architecture}\n"
-            f"Maintainer: the specchat developers <specchat@localhost>\n"
-            f"Installed-Size: {kilobytes}\nDepends: libc6 (>= {glibc})\n"
-            f"Section: utils\nPriority: optional\nDescription: {SUMMARY}\n"
-            " Something cheap drafts the next few words, and the model that you chose verifies\n"
-            " them in one pass: the same text, sooner. A small model comes along.\n"
-        )
+        (root / "DEBIAN/control").write_text(control(version, architecture, glibc, kilobytes))
         for path in (root, *root.rglob("*")):  # whatever the umask here
             if not path.is_symlink():
                 path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
