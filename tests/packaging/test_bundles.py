@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -56,5 +55,5 @@ def test_dpkg_reads_the_package_without_a_complaint(tmp_path: Path) -> None:
     assert fields(done.stdout)["Version"] == "0.1.0"
     subprocess.run(["dpkg-deb", "-x", str(deb), str(tmp_path / "root")], check=True)
     program = tmp_path / "root/usr/bin/specchat"
-    assert os.readlink(program) == "../lib/specchat/specchat"
+    assert program.readlink() == Path("../lib/specchat/specchat")
     assert program.stat().st_mode & 0o777 == 0o755
