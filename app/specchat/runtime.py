@@ -418,7 +418,7 @@ class Runtime:
 
     def _measure(
         self,
-        pair: Pair | RemotePair,
+        pair: Pair | RemotePair | ScoringPair,
         options: AnswerOptions,
         emit: Callable[[Event], None],
     ) -> bool:
