@@ -32,25 +32,33 @@ def epoch(
     paths: Sequence[Path], batch_size: int, seed: int, *, held_out: bool = False
 ) -> Iterator[Batch]:
     """Each conversation of `paths` once: those that are trained on, or those that are held out."""
-    opened = [shards.read(path) for path in paths]
-    lengths = [shard.lengths.tolist() for shard in opened]
-    order = [
-        (i, j)
-        for i, listed in enumerate(lengths)
-        for j in range(len(listed))
-        if (j % _HELD_OUT == 0) == held_out
+    parts = [
+        part
+        for path in paths
+        for number, part in enumerate(split(shards.read(path)))
+        if (number % _HELD_OUT == 0) == held_out
     ]
     rng = random.Random(seed)  # noqa: S311
-    rng.shuffle(order)
-    starts = [torch.cat((torch.zeros(1).long(), s.lengths.cumsum(0))).tolist() for s in opened]
-    chosen: list[list[tuple[int, int]]] = []
-    for at in range(0, len(order), _BUCKET * batch_size):
-        bucket = sorted(order[at : at + _BUCKET * batch_size], key=lambda ij: lengths[ij[0]][ij[1]])
+    rng.shuffle(parts)
+    for at in range(0, len(parts), _BUCKET * batch_size):
+        bucket = sorted(parts[at : at + _BUCKET * batch_size], key=lambda part: len(part.tokens))
         groups = [bucket[i : i + batch_size] for i in range(0, len(bucket), batch_size)]
         rng.shuffle(groups)
-        chosen += groups
-    for group in chosen:
-        yield collate([_part(opened[i], starts[i][j], starts[i][j + 1], j) for i, j in group])
+        yield from map(collate, groups)
+
+
+def split(shard: Shard) -> list[Shard]:
+    """Its conversations, each as a shard of its own: views."""
+    lengths = shard.lengths.tolist()
+    rows = (shard.tokens, shard.features, shard.top_ids, shard.top_logprobs)
+    parts = zip(*(each.split(lengths) for each in rows), strict=True)
+    alone = zip(shard.lengths.split(1), shard.answer_starts.split(1), strict=True)
+    return [
+        Shard(tokens, length, answer_start, features, ids, logprobs)
+        for (tokens, features, ids, logprobs), (length, answer_start) in zip(
+            parts, alone, strict=True
+        )
+    ]
 
 
 def collate(parts: Sequence[Shard]) -> Batch:
@@ -66,15 +74,4 @@ def collate(parts: Sequence[Shard]) -> Batch:
         padded([part.top_logprobs.float() for part in parts], -torch.inf),
         torch.cat([part.answer_starts for part in parts]),
         torch.cat([part.lengths for part in parts]),
-    )
-
-
-def _part(shard: Shard, start: int, end: int, number: int) -> Shard:
-    return Shard(
-        shard.tokens[start:end],
-        shard.lengths[number : number + 1],
-        shard.answer_starts[number : number + 1],
-        shard.features[start:end],
-        shard.top_ids[start:end],
-        shard.top_logprobs[start:end],
     )

@@ -56,6 +56,7 @@ class Target:
         if max(layers) >= self.shape.n_layer:
             raise ValueError(f"{path.name} has layers 0…{self.shape.n_layer - 1}, not {layers}")
         self.layers = layers
+        self.n_sequences, self.n_ctx = n_sequences, n_ctx
         self._weights = {tensor.name: _tensor(tensor) for tensor in reader.tensors}
         shape = self.shape
         size = (shape.n_layer, n_sequences, shape.n_kv, n_ctx, shape.head_size)
