@@ -12,12 +12,16 @@ from specengine.survival import Survival
 # that is not kept is paid by the person.
 _MARGIN = 1.08
 
+# What drafting may lose in an answer against the target alone, if all of it fails.
+_STAKE = 1.0  # passes of the target alone, at once
+_SHARE = 0.02  # passes for each pass since
+_RESERVE = 6.0  # passes, the most that what was gained before may be lost again
+
 _START_ROUNDS = 32  # over so many rounds a drafter's start is paid off
 _TRIAL_LENGTH = 4
-_TRIAL_SHARE = 0.01  # of the time of the target alone, for trials
 _FIRST_TRIAL = 8.0  # passes of the target alone that the first trial of a draft model may cost
-_HOPE = 0.95  # acceptance of a drafter that turns out to be good
-_WORTH_TRYING = 1.1  # speed-up that such a drafter has to bring
+_HOPE = 0.9  # acceptance of a draft model in a text that suits it
+_WORTH_TRYING = 1.2  # speed-up that has to be hoped for
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class Offer:
     """Seconds for each draft token."""
     together_s: Callable[[int], float] | None = None
     """Seconds for k draft tokens, where one pass gives all of them; then `token_s` is 0."""
+    family: str = ""
+    """Kinds of one family fare alike in a text: what fails for one lowers the hopes of all."""
 
     def seconds(self, k: int) -> float:
         """Seconds for `k` draft tokens, after the start."""
@@ -56,6 +62,10 @@ ALONE = Choice(0, 0)
 class DraftLengthController(Protocol):
     """Decides each round from the offers, and hears how it went."""
 
+    def begin(self) -> None:
+        """An answer begins."""
+        ...
+
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
         """`room`: draft tokens that fit; None stands for a drafter that has no guess."""
         ...
@@ -70,6 +80,9 @@ class FixedDraftLength:
 
     def __init__(self, k: int) -> None:
         self._k = k
+
+    def begin(self) -> None:
+        """Every answer is drafted alike."""
 
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
         for i, offer in enumerate(offers):
@@ -87,8 +100,13 @@ class AdaptiveDraftLength:
     With A_i the chance that the first i draft tokens all stand, d(k) the cost of k draft tokens
     and v(n) that of a target pass over n tokens, a draft of k tokens gives
     (1 + A_1 + … + A_k) / (d(k) + v(k+1)) tokens a second; no draft gives 1 / v(1).
-    Where drafting is expected to lose, it is tried again only if a good draft could win, and
-    rarely: trials may cost a small share of the time.
+
+    Expectations may be wrong, so an account is kept of how far drafting is ahead of the target
+    alone in this answer. A draft is made only if the account could bear that all of it falls: it
+    begins with a small stake, and a small share of the time is added to it. So no answer takes
+    more than that much longer than the target alone, whatever its text is like, and soon after a
+    text has turned unpredictable nothing is risked any more. Where drafting is expected to lose,
+    the account also pays for rare trials, if a good draft could win.
     """
 
     def __init__(self, pass_seconds: Callable[[int], float], *, longest: int) -> None:
@@ -99,52 +117,73 @@ class AdaptiveDraftLength:
         self._longest = longest
         self._survival = Survival()
         self._tried: set[str] = set()
-        self._trial_budget = 0.0
+        self._ahead_s = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        self._survival.begin()
+        self._ahead_s = _STAKE * self._pass_seconds(1)
 
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
         room = min(room, self._longest)
-        best, best_rate = ALONE, _MARGIN / self._pass_seconds(1)
+        alone = self._pass_seconds(1)
+        self._ahead_s = min(self._ahead_s + _SHARE * alone, _RESERVE * alone)
+        best, best_rate = ALONE, _MARGIN / alone
         for i, offer in enumerate(offers):
             if offer is None:
                 continue
             longest = min(room, offer.available)
-            chances = self._survival.cumulative(offer.kind, longest, offer.prior)
-            k, rate = self._best_length(offer, chances)
+            chances = self._survival.cumulative(offer.kind, longest, offer.prior, offer.family)
+            k, rate = self._best_length(offer, chances, alone + self._ahead_s)
             if rate > best_rate:
                 best, best_rate = Choice(i, k), rate
         return best if best.length else self._trial(offers, room)
 
     def observe(self, offer: Offer, drafted: int, accepted: int) -> None:
         self._tried.add(offer.kind)
-        self._survival.observe(offer.kind, drafted, accepted)
+        self._survival.observe(
+            offer.kind, drafted, accepted, prior=offer.prior, family=offer.family
+        )
+        gained = (accepted + 1) * self._pass_seconds(1) - self._seconds(offer, drafted)
+        self._ahead_s = min(self._ahead_s + gained, _RESERVE * self._pass_seconds(1))
 
     def _trial(self, offers: Sequence[Offer | None], room: int) -> Choice:
         """The target alone, or now and then a draft that may teach otherwise."""
         alone = self._pass_seconds(1)
-        self._trial_budget += _TRIAL_SHARE * alone
+        best, best_rate = ALONE, _WORTH_TRYING / alone
         for i, offer in enumerate(offers):
             if offer is None:
                 continue
+            # Of a family its surest kind is tried: it tells whether the others are worth it.
+            hope = offer.prior if offer.family else max(offer.prior, _HOPE)
             longest = min(room, offer.available, _TRIAL_LENGTH)
-            k, rate = self._best_length(offer, [_HOPE ** (n + 1) for n in range(longest)])
-            extra = offer.start_s + self._seconds(offer, k) - alone
             first = offer.seconds(1) > 0 and offer.kind not in self._tried
-            allowed = _FIRST_TRIAL * alone if first else self._trial_budget
-            if rate > _WORTH_TRYING / alone and extra < allowed:
-                self._trial_budget = 0.0
-                return Choice(i, k)
-        return ALONE
+            bearable = alone + (_FIRST_TRIAL * alone if first else self._ahead_s) - offer.start_s
+            chances = [hope ** (n + 1) for n in range(longest)]
+            k, rate = self._best_length(offer, chances, bearable)
+            if rate > best_rate:
+                best, best_rate = Choice(i, k), rate
+        return best
 
-    def _best_length(self, offer: Offer, chances: Sequence[float]) -> tuple[int, float]:
-        """The draft length with the most expected tokens a second, and how many those are."""
+    def _best_length(
+        self, offer: Offer, chances: Sequence[float], bearable_s: float
+    ) -> tuple[int, float]:
+        """The draft length with the most expected tokens a second, and how many those are.
+
+        Rounds that take longer than `bearable_s` are left out.
+        """
         tokens = 1.0
         best, best_rate = 0, 0.0
         for k, chance in enumerate(chances, start=1):
             tokens += chance
-            rate = tokens / (self._seconds(offer, k) + offer.start_s / _START_ROUNDS)
+            seconds = self._seconds(offer, k)
+            if seconds > bearable_s:
+                continue
+            rate = tokens / (seconds + offer.start_s / _START_ROUNDS)
             if rate > best_rate:
                 best, best_rate = k, rate
         return best, best_rate
 
     def _seconds(self, offer: Offer, k: int) -> float:
+        """A round with `k` draft tokens: draft and target pass."""
         return offer.seconds(k) + self._pass_seconds(k + 1)

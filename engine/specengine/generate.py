@@ -75,6 +75,7 @@ class _Answer:
         self._target = target
         self._drafters = list(drafters)
         self._controller = controller
+        controller.begin()
         self._sequence = TokenBuffer(prompt)
         self._limit = limit
         self._text = AnswerText(target.vocab, stop)
