@@ -7,6 +7,7 @@ looks at all of that and at itself, and gives the rows of all draft tokens in on
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -109,6 +110,16 @@ class BlockContext:
             return None
         return n - common_prefix(self._held.view(), text[:n])
 
+    def start_seconds(self, text: Tokens) -> float | None:
+        """What a draft after `text` costs before its block, where that is more than the ordinary.
+
+        None where the target does not hold the features of the text.
+        """
+        missing = self.missing(text)
+        if missing is None:
+            return None
+        return self.costs.prompt_seconds(missing) if missing > _ORDINARY else 0.0
+
     def draft(self, text: Tokens, k: int) -> Rows:
         """Rows of `k` draft tokens after `text`, valid until the next call.
 
@@ -131,17 +142,36 @@ class BlockContext:
 
     def calibrate(self) -> None:
         """Measure what drafts cost, into `costs`. Empties the cache; raises CancelledError."""
+        for k in sorted({min(k, self.longest) for k in _CALIBRATED}):
+            self._seconds(0, k)  # the first pass of a width also builds its graph
+            self.costs.forget(k)
+            self.costs.observe(k, self._seconds(0, k))
+
+    def measure(self, *, prefix: int, repeats: int) -> dict[int, float]:
+        """Median seconds of a draft after `prefix` tokens, by its length. Empties the cache; raises
+        CancelledError.
+        """
+        prefix = min(prefix, self.n_ctx - self.longest)
+        return {
+            k: statistics.median(self._seconds(prefix, k) for _ in range(repeats))
+            for k in range(1, self.longest + 1)
+        }
+
+    def _seconds(self, prefix: int, k: int) -> float:
+        """What a draft of `k` tokens takes after `prefix` made-up ones, and k that just came."""
+        self.forget()
         try:
-            for k in sorted({min(k, self.longest) for k in _CALIBRATED}):
-                for _ in range(2):  # the first pass of a width also builds its graph
-                    self.forget()
-                    self.costs.forget(k)
-                    before = self.decode_s
-                    self._head.inject(np.ones((k, self._head.width), dtype=np.float32), 0)
-                    self._head.block(0, k, k)
-                    self.costs.observe(k, self.decode_s - before)
+            for start in range(0, prefix, self._head.n_batch):
+                self._make_up(start, min(self._head.n_batch, prefix - start))
+            before = self.decode_s
+            self._make_up(prefix, k)
+            self._head.block(0, prefix + k, k)
+            return self.decode_s - before
         finally:
             self.forget()
+
+    def _make_up(self, start: int, n: int) -> None:
+        self._head.inject(np.ones((n, self._head.width), dtype=np.float32), start)
 
     def forget(self) -> None:
         """Empty the cache."""

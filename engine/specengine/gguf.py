@@ -103,9 +103,10 @@ class GGUF:
         return str(self.metadata.get("general.type", untold))
 
     @property
-    def is_causal(self) -> bool:
-        """Whether a token sees only those before it; in models that embed texts it sees all."""
-        return self.metadata.get(f"{self.architecture}.attention.causal") is not False
+    def embeds_texts(self) -> bool:
+        """Whether every token sees all others. So it is in block heads, too, which do write."""
+        causal = self.metadata.get(f"{self.architecture}.attention.causal")
+        return causal is False and self.architecture != "dflash"
 
     @property
     def quantization(self) -> str:
@@ -248,7 +249,7 @@ def read_language_model(path: Path) -> GGUF:
     gguf = read_gguf(path)
     if gguf.kind != "model":
         raise ModelFileError(f"{path} is no language model but of the kind {gguf.kind!r}")
-    if not gguf.is_causal:
+    if gguf.embeds_texts:
         raise ModelFileError(f"{path} embeds texts and writes none: choose a chat model")
     if cause := _not_survived(gguf):
         raise ModelFileError(f"{path} is damaged: {cause}; get it again")

@@ -14,17 +14,18 @@ import pytest
 from numpy.typing import NDArray
 
 from specengine.block_context import BlockContext
+from specengine.block_heads import block_shape
 from specengine.cancel import AbortFlag
 from specengine.context import Context
 from specengine.errors import BackendError, CancelledError
-from specengine.llama.block_cache import BlockCache, BlockShape
+from specengine.gguf import read_gguf
+from specengine.llama.block_cache import BlockCache
 from specengine.llama.head_cache import HeadModel
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.layer_inputs import LayerInputs
 from specengine.llama.model import LlamaModel
 from support.block_heads import (
     BLOCK,
-    TOP_K,
     BlockWeights,
     NumpyBlockHead,
     random_block_head,
@@ -84,7 +85,7 @@ def make(
     tmp_path: Path, target: tuple[Context, LlamaKVCache], embeddings: NDArray[np.float32]
 ) -> Any:
     @contextmanager
-    def made(head: BlockWeights, shape: dict[str, Any] | None = None, **written: Any) -> Any:
+    def made(head: BlockWeights, **written: Any) -> Any:
         path = write_block_head(tmp_path / "head.gguf", head, None, **written)
         context, target_cache = target
         abort = AbortFlag()
@@ -92,7 +93,8 @@ def make(
             cache = BlockCache(
                 model,
                 target_cache.handle,
-                BlockShape(BLOCK, head.mask, len(LAYERS) * N_EMBD, **(shape or {})),
+                block_shape(read_gguf(path)),
+                width=len(LAYERS) * N_EMBD,
                 n_ctx=256,
                 n_threads=2,
                 abort=abort,
@@ -148,14 +150,14 @@ def test_another_turn_keeps_what_is_the_same(rig: Rig) -> None:
     "settings",
     [
         {"attention.causal": True},
+        {"attention.causal": False},
         {"attention.sliding_window": 20, "attention.sliding_window_pattern": [True, False]},
         {"rope.dimension_sections": [16, 0, 0, 0]},
     ],
-    ids=lambda s: next(iter(s)),
+    ids=lambda s: f"{next(iter(s))}={next(iter(s.values()))}",
 )
 def test_the_variants_of_the_head(make: Any, settings: dict[str, Any]) -> None:
-    shape = {"causal": True} if "attention.causal" in settings else {}
-    with make(random_head(**settings), shape) as rig:
+    with make(random_head(**settings)) as rig:
         rig.check(TEXT, 7)
         rig.target.logits([*TEXT, 5, 6], last=3)
         rig.check([*TEXT, 5, 9], 7)
@@ -164,7 +166,7 @@ def test_the_variants_of_the_head(make: Any, settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize("anchored", [True, False])
 def test_a_markov_head_goes_along_the_most_probable_tokens(make: Any, anchored: bool) -> None:
     head = random_head(markov=True, sample_from_anchor=anchored)
-    with make(head, {"anchored": anchored}) as rig:
+    with make(head) as rig:
         for k in (1, 3, rig.head.longest):
             rig.check(TEXT[:70], k)
         rig.check(TEXT[:75], 4)
@@ -172,7 +174,7 @@ def test_a_markov_head_goes_along_the_most_probable_tokens(make: Any, anchored: 
 
 
 def test_candidates_along_a_path(make: Any) -> None:
-    with make(random_head(None, selector=True), {"n_candidates": TOP_K}) as rig:
+    with make(random_head(None, selector=True)) as rig:
         for text, k in ((TEXT[:70], 7), (TEXT[:70], 1), (TEXT[:72], 4)):
             expected = rig.reference.scores(text[-1], rig.read(text), k)
             rows = rig.head.draft(np.array(text, dtype=np.int32), k)
@@ -225,5 +227,6 @@ def test_calibration_measures_and_leaves_the_cache_empty(rig: Rig) -> None:
     rig.head.calibrate()
     assert len(rig.head.tokens) == 0
     assert set(rig.head.costs.as_dict()) == {2, 5, 7}
+    assert set(rig.head.measure(prefix=100, repeats=1)) == set(range(1, BLOCK))
     assert all(0 < s < 10 for s in rig.head.costs.as_dict().values())
     rig.check(TEXT[:20], 2)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.block_context import Rows
+from specengine.block_heads import BlockShape
 from specengine.context import Logits
 from specengine.features import Features
 from specengine.llama import extensions
@@ -18,45 +19,21 @@ from specengine.llama.head_cache import CompanionCache
 from specengine.llama.model import LlamaModel
 
 
-@dataclass(frozen=True, slots=True)
-class BlockShape:
-    """How a block is made, as the file of a head tells."""
-
-    size: int
-    """Tokens of the longest block, the last token of the text among them."""
-    mask: int
-    """Id of the token that stands for draft tokens."""
-    width: int
-    """Of the target's features, in floats."""
-    anchored: bool = False
-    """Whether the row of the text's last token is that of the first draft token, too."""
-    causal: bool = False
-    """Whether a token of the block sees only those before it."""
-    n_candidates: int = 0
-    """Of each draft token, where the head tells how they go together (DFlash 2); else 0."""
-
-    @property
-    def longest(self) -> int:
-        """Draft tokens that it gives at most."""
-        return self.size if self.anchored else self.size - 1
-
-
 class BlockCache(CompanionCache):
     """DFlash (Chen et al. 2026) and its kin: blocks with a Markov head (DSpark), and blocks whose
     candidates are chosen along a path (DFlash 2).
     """
 
-    def __init__(self, model: LlamaModel, target: Any, shape: BlockShape, **settings: Any) -> None:
-        """`shape` is that of the model's file, which has passed `heads.check_head`."""
+    def __init__(
+        self, model: LlamaModel, target: Any, shape: BlockShape, *, width: int, **settings: Any
+    ) -> None:
+        """`width`: that of the features. The header has passed `heads.check_head`."""
         super().__init__(model, target, **settings)
+        self.width = width
         self._shape = shape
         self._llama.llama_set_causal_attn(self.handle, shape.causal)
         if shape.n_candidates:
             extensions.function("llama_set_embeddings_nextn")(self.handle, True, False)
-
-    @property
-    def width(self) -> int:
-        return self._shape.width
 
     @property
     def longest(self) -> int:
