@@ -16,12 +16,15 @@ from specengine.statistics import Statistics
 
 @dataclass
 class Script:
-    """One answer: pieces of text, and how it ends. `held` waits before its last piece."""
+    """One answer: pieces of text, and how it ends. `held` waits before its last piece, or before
+    the last of `events`, which take the place of all else.
+    """
 
-    pieces: Sequence[str]
+    pieces: Sequence[str] = ()
     error: str | None = None
     notices: tuple[str, ...] = ()
     held: bool = False
+    events: Sequence[Event] = ()
 
 
 @dataclass
@@ -34,6 +37,10 @@ class FakeRuntime:
     """If set, loading waits for it."""
     profile: Profile | None = None
     asked: list[list[Turn]] = field(default_factory=list)
+    options: list[AnswerOptions] = field(default_factory=list)
+    """Of each answer that was asked for."""
+    within_reach: bool = False
+    """Whether the target could verify."""
     loaded: list[str] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
@@ -65,6 +72,7 @@ class FakeRuntime:
     async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         self._cancelled.clear()
         self.asked.append(list(turns))
+        self.options.append(options)
         script = self.scripts.pop(0) if self.scripts else Script([f"You said: {turns[-1].text}"])
         self.running += 1
         self.most_running = max(self.most_running, self.running)
@@ -75,6 +83,13 @@ class FakeRuntime:
             self.running -= 1
 
     async def _play(self, script: Script) -> AsyncIterator[Event]:
+        for number, event in enumerate(script.events, 1):
+            if script.held and number == len(script.events):
+                await self._wait_for(self.release)
+            await asyncio.sleep(0)
+            yield event
+        if script.events:
+            return
         text, tokens = "", 0
         yield Progress("prompt", 20, 20, "reading")
         for number, piece in enumerate(script.pieces, 1):
@@ -101,6 +116,9 @@ class FakeRuntime:
         await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         for waiter in waiters:
             waiter.cancel()
+
+    async def can_verify(self) -> bool:
+        return self.within_reach
 
     def cancel(self) -> None:
         self._cancelled.set()

@@ -8,7 +8,9 @@ from typing import Any, Self
 
 from specchat.storage.records import Chat, Message, Role, Status
 from specengine.chat_template import Turn
+from specengine.events import Chunk, Finished, Reviewed, Unverified, Version
 from specengine.inspection import InspectedRound
+from specengine.unverified import Begun
 
 
 @dataclass(eq=False, slots=True)
@@ -26,11 +28,49 @@ class Entry:
     stats: dict[str, Any] | None = None
     rounds: list[InspectedRound] = field(default_factory=list)
     """How an answer of this session was made; never stored."""
+    unverified: Unverified | None = None
+    """Where the words of a draft model begin that the target has not verified."""
+    replaced: list[Version] = field(default_factory=list)
+    """Other versions, which were shown and in whose place the target said this."""
+    revision: int = 0
+    """Counts changes of what was there already."""
 
     stored_id: int | None = None
     stored_length: int = 0
     stored_tokens: int = 0
     stored_status: Status | None = None
+    stored_unverified: Unverified | None = None
+    stored_replaced: int = 0
+    stored_revision: int = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """What a round added."""
+        self.text += chunk.text
+        self.tokens += chunk.tokens
+        self.unverified = chunk.unverified
+
+    def review(self, event: Reviewed) -> None:
+        """What the target says of unverified words."""
+        self.text, self.tokens = event.now.text, list(event.now.tokens)
+        self.unverified = event.now.unverified
+        if event.replaced is not None:
+            self.replaced.append(event.replaced)
+            self.revision += 1
+
+    def finish(self, finished: Finished, status: Status) -> None:
+        """It has ended, as `finished` has it."""
+        self.status = status
+        self.stats = finished.stats.model_dump()
+        if finished.text:
+            self.text, self.tokens = finished.text, list(finished.tokens)
+            self.unverified = finished.unverified
+        self.revision += 1
+
+    @property
+    def begun(self) -> Begun | None:
+        """The answer as the target may verify it; None where there is nothing to verify."""
+        mark = self.unverified
+        return None if mark is None else Begun(tuple(self.tokens), mark)
 
     @classmethod
     def from_message(cls, message: Message) -> Self:
@@ -41,6 +81,8 @@ class Entry:
             status=message.status,
             model=message.model,
             stats=message.stats,
+            unverified=message.unverified,
+            stored_unverified=message.unverified,
             stored_id=message.id,
             stored_length=len(message.text),
             stored_tokens=len(message.tokens),
@@ -63,6 +105,10 @@ class Conversation:
     def answer(self, model: str) -> Entry:
         return self._add(Entry("assistant", status="streaming", model=model))
 
+    def put(self, message: Message) -> Entry:
+        """A message that is stored, at the end of this branch."""
+        return self._add(Entry.from_message(message))
+
     def last(self, role: Role) -> Entry | None:
         return next((entry for entry in reversed(self.entries) if entry.role == role), None)
 
@@ -72,10 +118,13 @@ class Conversation:
         removed, self.entries = self.entries[index:], self.entries[:index]
         return removed
 
-    def turns(self, model: str, system: str | None) -> list[Turn]:
-        """What `model` is given: its system message, unless it is None, and this branch."""
+    def turns(self, model: str, system: str | None, before: Entry | None = None) -> list[Turn]:
+        """What `model` is given: its system message, unless it is None, and this branch, or what
+        of it is before an entry.
+        """
         turns = [] if system is None else [Turn("system", system)]
-        for entry in self.entries:
+        end = len(self.entries) if before is None else self.entries.index(before)
+        for entry in self.entries[:end]:
             if not entry.text:
                 continue
             own = entry.role == "assistant" and entry.model == model and entry.tokens

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from specchat.storage import ChatStore
 from specchat.storage.records import Status
 from specchat.tui.conversation import Conversation, Entry
+from specengine.events import Unverified, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,23 @@ class _Snapshot:
     tokens: tuple[int, ...]
     status: Status
     stats: dict[str, Any] | None
+    unverified: Unverified | None
+    replaced: tuple[Version, ...]
+    revision: int
+
+    @classmethod
+    def of(cls, entry: Entry, parent: Entry | None) -> Self:
+        return cls(
+            entry,
+            parent,
+            entry.text,
+            tuple(entry.tokens),
+            entry.status,
+            entry.stats,
+            entry.unverified,
+            tuple(entry.replaced),
+            entry.revision,
+        )
 
 
 class Recorder:
@@ -48,6 +66,7 @@ class Recorder:
                 self._add(conversation, profile, snapshot)
             else:
                 self._extend(snapshot)
+            self._add_versions(conversation, snapshot)
 
     def _add(self, conversation: Conversation, profile: str, new: _Snapshot) -> None:
         if conversation.chat_id is None:
@@ -71,21 +90,58 @@ class Recorder:
     def _extend(self, new: _Snapshot) -> None:
         entry = new.entry
         assert entry.stored_id is not None
-        if new.status != entry.stored_status:
+        if new.status != entry.stored_status or new.revision != entry.stored_revision:
             self._store.finish_message(
                 entry.stored_id,
                 text=new.text,
                 tokens=new.tokens,
                 status=new.status,
                 stats=new.stats,
+                unverified=new.unverified,
             )
-        elif len(new.text) > entry.stored_length or len(new.tokens) > entry.stored_tokens:
+        elif _has_grown(new):
             self._store.append_to_message(
-                entry.stored_id, new.text[entry.stored_length :], new.tokens[entry.stored_tokens :]
+                entry.stored_id,
+                new.text[entry.stored_length :],
+                new.tokens[entry.stored_tokens :],
+                new.unverified,
             )
         entry.stored_length = len(new.text)
         entry.stored_tokens = len(new.tokens)
         entry.stored_status = new.status
+        entry.stored_unverified = new.unverified
+        entry.stored_revision = new.revision
+
+    def _add_versions(self, conversation: Conversation, new: _Snapshot) -> None:
+        """Other versions of an answer, each in a branch of its own."""
+        assert conversation.chat_id is not None
+        for version in new.replaced[new.entry.stored_replaced :]:
+            message = self._store.add_message(
+                conversation.chat_id,
+                new.entry.role,
+                "",
+                parent_id=new.parent.stored_id if new.parent else None,
+                model=new.entry.model,
+                is_head=False,
+            )
+            self._store.finish_message(
+                message.id,
+                text=version.text,
+                tokens=version.tokens,
+                status="done",
+                stats=None,
+                unverified=version.unverified,
+            )
+            new.entry.stored_replaced += 1
+
+
+def _has_grown(new: _Snapshot) -> bool:
+    entry = new.entry
+    return (
+        len(new.text) > entry.stored_length
+        or len(new.tokens) > entry.stored_tokens
+        or new.unverified != entry.stored_unverified
+    )
 
 
 def _snapshots(conversation: Conversation) -> list[_Snapshot]:
@@ -95,10 +151,9 @@ def _snapshots(conversation: Conversation) -> list[_Snapshot]:
     for entry in conversation.entries:
         if entry.role == "assistant" and entry.status == "streaming" and not entry.text:
             continue
-        if entry.status != entry.stored_status or len(entry.text) > entry.stored_length:
-            tokens = tuple(entry.tokens)
-            snapshots.append(
-                _Snapshot(entry, parent, entry.text, tokens, entry.status, entry.stats)
-            )
+        snapshot = _Snapshot.of(entry, parent)
+        is_changed = entry.status != entry.stored_status or entry.revision != entry.stored_revision
+        if is_changed or _has_grown(snapshot):
+            snapshots.append(snapshot)
         parent = entry
     return snapshots

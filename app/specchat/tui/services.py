@@ -36,6 +36,9 @@ class Runtime(Protocol):
     def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         """Progress, chunks, and exactly one Finished."""
 
+    async def can_verify(self) -> bool:
+        """Whether the target could verify now what it has not."""
+
     def cancel(self) -> None:
         """Ends the running load or answer; returns at once."""
 

@@ -48,6 +48,11 @@ class Document:
         document.finish()
         return document
 
+    @property
+    def in_fence(self) -> bool:
+        """Whether what comes next is code."""
+        return self._splitter.in_fence
+
     def append(self, text: str) -> None:
         self._close(self._splitter.feed(printable(text)))
 

@@ -17,6 +17,7 @@ from textual.screen import Screen
 
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile
+from specchat.runtime import AnswerOptions
 from specchat.storage import ChatStore
 from specchat.storage.records import Status
 from specchat.tui.background import Background, Beginning
@@ -30,19 +31,24 @@ from specchat.tui.screens.first_run import DEMONSTRATION, FirstRunDialog
 from specchat.tui.screens.inspector import InspectorScreen, Reply
 from specchat.tui.screens.profiles import ProfilesDialog
 from specchat.tui.services import Services
+from specchat.tui.verifier import Verifier
 from specchat.tui.widgets.chat_title import ChatTitle
 from specchat.tui.widgets.message import MessageView
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.queue import Queue
 from specchat.tui.widgets.status_line import StatusLine, progress_content
 from specchat.tui.widgets.transcript import Destination, NoteKind, Transcript
+from specengine.chat_template import Turn
 from specengine.errors import SpecEngineError
-from specengine.events import Chunk, Finished, FinishReason, Progress
+from specengine.events import Chunk, Finished, FinishReason, Progress, Reviewed
 from specengine.inspection import InspectedRound
 
 _FRAMES_PER_S = 15
 _PATIENCE_AT_EXIT_S = 2.0
 _SECOND_PRESS_S = 2.0
+
+_WRITING = "writing · Esc stops"
+_ALONE = "no target: the draft model writes · Esc stops"
 
 _STATUS: dict[FinishReason, Status] = {
     "stop": "done",
@@ -69,6 +75,7 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+o", "open_chat", "Chats", id="open_chat"),
         Binding("ctrl+t", "choose_model", "Models", id="choose_model"),
         Binding("ctrl+r", "regenerate", "Answer again", id="regenerate"),
+        Binding("ctrl+g", "other_version", "Other version", id="other_version"),
         Binding("ctrl+l", "inspect", "Look inside", id="inspect"),
     ]
 
@@ -80,9 +87,13 @@ class ChatScreen(Screen[None]):
         self._store: ChatStore | None = None
         self._saver: Saver | None = None
         self._background = Background(services.runtime, self._beginning)
+        self._verifier = Verifier(
+            services.runtime, lambda: self._unverified() is not None, self._verify
+        )
         self._editing: Entry | None = None
         self._is_loading = False
         self._is_answering = False
+        self._is_verifying = False
         self._wants_answer = False
         self._interrupted = float("-inf")
 
@@ -100,6 +111,7 @@ class ChatScreen(Screen[None]):
         self._show_title()
         self._show_rest()
         self.run_worker(self._background.run(), group="background")
+        self.run_worker(self._verifier.run(), group="verify")
         # After the first paint: loading imports llama.cpp.
         self.call_after_refresh(self._begin)
 
@@ -166,6 +178,8 @@ class ChatScreen(Screen[None]):
     def _submitted(self, event: Prompt.Submitted) -> None:
         if self._is_answering:
             self.query_one(Queue).push(event.text)
+            if self._is_verifying:  # that can wait
+                self._engine.stop()
         else:
             self._ask(event.text)
 
@@ -194,37 +208,53 @@ class ChatScreen(Screen[None]):
         turns = self._conversation.turns(profile.target, profile.system)
         entry = self._conversation.answer(profile.target)
         view = self.query_one(Transcript).add(entry)
-        status = self.query_one(StatusLine)
         self._show_activity(Content("reading"))
-        drawing = self.set_interval(1 / _FRAMES_PER_S, view.show_new)
         options = replace(
             self._services.options(profile), inspect=True, chat_id=self._conversation.chat_id
         )
+        finished = await self._follow(entry, view, turns, options)
+        self._finish(entry, view, finished, _STATUS[finished.reason], instead_of)
+
+    async def _follow(
+        self, entry: Entry, view: MessageView, turns: Sequence[Turn], options: AnswerOptions
+    ) -> Finished:
+        """Shows what the engine says of `entry`, as it comes."""
+        status = self.query_one(StatusLine)
+        drawing = self.set_interval(1 / _FRAMES_PER_S, view.show_new)
+        finished: Finished | None = None
         async for event in self._engine.answer(turns, options):
             match event:
                 case Progress():
                     self._show_progress(event)
                 case Chunk():
-                    entry.text += event.text
-                    entry.tokens += event.tokens
+                    entry.add(event)
                     status.stats = event.stats
-                    self._show_activity(Content("writing · Esc stops"))
+                    self._show_activity(Content(_ALONE if event.unverified else _WRITING))
+                    self._changed()
+                case Reviewed():
+                    entry.review(event)
+                    status.stats = event.stats
+                    self._show_activity(Content(_WRITING))
                     self._changed()
                 case InspectedRound():
                     entry.rounds.append(event)
                 case Finished():
-                    drawing.stop()
-                    status.stats = event.stats
-                    self._finish(entry, view, event, instead_of)
+                    finished = event
+        drawing.stop()
+        assert finished is not None
+        status.stats = finished.stats
+        return finished
 
     def _finish(
-        self, entry: Entry, view: MessageView, finished: Finished, instead_of: Sequence[Entry]
+        self,
+        entry: Entry,
+        view: MessageView,
+        finished: Finished,
+        status: Status,
+        instead_of: Sequence[Entry] = (),
     ) -> None:
         transcript = self.query_one(Transcript)
-        entry.status = _STATUS[finished.reason]
-        entry.stats = finished.stats.model_dump()
-        if finished.text:
-            entry.text, entry.tokens = finished.text, list(finished.tokens)
+        entry.finish(finished, status)
         if entry.text:
             view.finish()
         elif entry in self._conversation.entries:  # else the chat was deleted meanwhile
@@ -235,14 +265,41 @@ class ChatScreen(Screen[None]):
                 transcript.add(old)
         for notice in finished.notices:
             self._note(notice)
-        if finished.error:
+        if finished.error and not self._is_verifying:
             self._note(finished.error, "error")
-        self._is_answering = False
+        self._is_answering = self._is_verifying = False
         self._background.changed()
         self._changed()
         self._show_rest()
         if (text := self.query_one(Queue).pop()) is not None:
             self._ask(text)
+
+    def _unverified(self) -> Entry | None:
+        """The last answer, where the target could verify words of it and the engine is free."""
+        profile, last = self._engine.profile, self._conversation.last("assistant")
+        is_free = not (self._is_loading or self._is_answering or self._wants_answer)
+        if profile is None or last is None or not is_free or self._editing is not None:
+            return None
+        is_at_end = self._conversation.entries[-1] is last
+        return last if is_at_end and last.begun and last.model == profile.target else None
+
+    def _verify(self) -> None:
+        """Has the target verify the last answer, and go on with it where it would."""
+        if (entry := self._unverified()) is not None:
+            self._is_answering = self._is_verifying = True
+            self._verify_answer(entry)
+
+    @work(group="answer")
+    async def _verify_answer(self, entry: Entry) -> None:
+        profile = self._engine.profile
+        assert profile is not None
+        view = next(v for v in self.query(MessageView) if v.entry is entry)
+        options = replace(self._services.options(profile), begun=entry.begun)
+        if entry.status in ("stopped", "interrupted"):  # nobody wants more of it
+            options = replace(options, max_tokens=len(entry.tokens))
+        turns = self._conversation.turns(profile.target, profile.system, before=entry)
+        finished = await self._follow(entry, view, turns, options)
+        self._finish(entry, view, finished, _status_verified(entry.status, finished))
 
     def action_stop(self) -> None:
         """Ends the answer and keeps what came; what was typed meanwhile is in the prompt again."""
@@ -407,6 +464,14 @@ class ChatScreen(Screen[None]):
         yield SystemCommand("Models", "Choose who answers (Ctrl+T)", self.action_choose_model)
         yield SystemCommand("Answer again", "Another last answer (Ctrl+R)", self.action_regenerate)
         yield SystemCommand(
+            "Other version",
+            "Another version of the last answer (Ctrl+B)",
+            self.action_other_version,
+        )
+        yield SystemCommand(
+            "Verify", "What the target has not yet of the last answer", self.action_verify_now
+        )
+        yield SystemCommand(
             "Look inside", "How each round of an answer went (Ctrl+L)", self.action_inspect
         )
         yield SystemCommand(
@@ -415,6 +480,26 @@ class ChatScreen(Screen[None]):
         yield SystemCommand(
             "Save the last answer", "To a file in this folder", self.action_save_answer
         )
+
+    async def action_verify_now(self) -> None:
+        if not await self._verifier.look():
+            self.notify("There is nothing to verify here, or the target is out of reach.")
+
+    @work(group="ask")
+    async def action_other_version(self) -> None:
+        """Puts the next version of the last answer in its place."""
+        last = self._conversation.last("assistant")
+        if last is None or last.stored_id is None or self._store is None or self._is_answering:
+            return
+        versions = await asyncio.to_thread(self._store.versions, last.stored_id)
+        ids = [version.id for version in versions]
+        other = versions[(ids.index(last.stored_id) + 1) % len(ids)]
+        if other.id == last.stored_id or self._conversation.entries[-1] is not last:
+            self.notify("The last answer has no other version.")
+            return
+        await asyncio.to_thread(self._store.set_head, other.chat_id, other.id)
+        await self.query_one(Transcript).cut(self._conversation.cut(last))
+        self.query_one(Transcript).add(self._conversation.put(other))
 
     def action_choose_model(self) -> None:
         dialog = ProfilesDialog(self._services, self._engine.profile)
@@ -468,6 +553,15 @@ class ChatScreen(Screen[None]):
 
     def action_scroll_transcript(self, where: Destination) -> None:
         self.query_one(Transcript).scroll_by_key(where)
+
+
+def _status_verified(before: Status, finished: Finished) -> Status:
+    """How an answer ended that was verified later: as before, unless the target says otherwise."""
+    if finished.reason in ("cancelled", "error") and not finished.replaced:
+        return before
+    if finished.reason == "length" and before in ("stopped", "interrupted"):
+        return before
+    return _STATUS[finished.reason]
 
 
 def _last_chat(store: ChatStore) -> Conversation | None:

@@ -12,7 +12,8 @@ from textual.widget import Widget
 
 from specchat.storage.records import Status
 from specchat.tui.conversation import Entry
-from specchat.tui.markdown import Document
+from specchat.tui.markdown import Document, MarkedDocument
+from specchat.tui.printable import one_line
 
 _ENDINGS: dict[Status, str] = {
     "stopped": "stopped here",
@@ -46,27 +47,40 @@ class MessageView(Widget):
     def __init__(self, entry: Entry) -> None:
         super().__init__(classes=f"-{entry.role}")
         self.entry = entry
-        self._shown = len(entry.text)
+        self._document: Document | MarkedDocument
         if entry.role == "assistant":
-            self._document = Document()
-            self._document.append(entry.text)
+            self._begin()
             if entry.status != "streaming":
                 self._end()
         else:
             self._document = Document.of_text(entry.text)
 
     def show_new(self) -> None:
-        """Shows what the answer has got since."""
-        if new := self.entry.text[self._shown :]:
+        """Shows what has changed of the answer since: mostly it has got longer."""
+        if self.entry.unverified != self._mark:
+            self._begin()
+            self.refresh(layout=True)
+        elif new := self.entry.text[self._shown :]:
             self._shown += len(new)
             self._document.append(new)
             self.refresh(layout=True)
 
     def finish(self) -> None:
         """The answer has ended: its last lines are markdown too, and its ending is told."""
-        self.show_new()
+        self._begin()
         self._end()
         self.refresh(layout=True)
+
+    def _begin(self) -> None:
+        text, mark = self.entry.text, self.entry.unverified
+        self._document = MarkedDocument()
+        self._shown, self._mark = len(text), mark
+        if mark is None:
+            self._document.append(text)
+        else:
+            self._document.append(text[: mark.char])
+            self._document.mark(f"not verified from here on · {one_line(mark.writer)} wrote it")
+            self._document.append(text[mark.char :])
 
     def _end(self) -> None:
         self._document.finish()
