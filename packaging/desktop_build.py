@@ -1,7 +1,7 @@
 """The desktop build: one folder with Python, llama.cpp, a model and all else, for any computer.
 
 PyInstaller packs it out of an environment of its own, which has the wheel, the packages of
-requirements-desktop.lock, and a llama.cpp for every x86-64 CPU of level v3.
+requirements-desktop.lock, and a llama.cpp with kernels for many CPUs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from python_packages import ROOT, new_environment, pip
 LOCK = ROOT / "requirements-desktop.lock"
 SPEC = ROOT / "packaging" / "desktop" / "specchat.spec"
 
-# Registers of AVX-512 and AMX in a disassembly: no CPU of level v3 has to have them.
-TOO_NEW = re.compile(rb"%[zt]mm[0-9]")
+# Kernels for one kind of CPU, loaded only where they run; those of `x64` run everywhere.
+KERNELS = re.compile(r"ggml-cpu-")
+EVERYWHERE = "ggml-cpu-x64"
+
+# Registers of AVX, AVX-512 and AMX in a disassembly: not every CPU has them.
+TOO_NEW = re.compile(rb"%[yzt]mm[0-9]")
 
 
 class DesktopBuildError(Exception):
@@ -48,8 +52,15 @@ def build(wheel: Path, llama: Path, model: Path, work: Path) -> Path:
 
 
 def require_portable(libraries: Path) -> None:
-    """Raise DesktopBuildError where a library of llama.cpp has code for newer CPUs alone."""
-    for library in libraries.iterdir():
+    """Raise DesktopBuildError where llama.cpp lacks kernels for any x86-64 CPU, or a library that
+    every CPU loads has code for newer ones.
+    """
+    files = sorted(libraries.iterdir())
+    if not any(EVERYWHERE in file.name for file in files):
+        raise DesktopBuildError(f"{libraries} has no {EVERYWHERE}: not built with --portable")
+    for library in files:
+        if KERNELS.search(library.name) and EVERYWHERE not in library.name:
+            continue
         code = _objdump("-d", "--no-show-raw-insn", str(library))
         if found := TOO_NEW.search(code):
             raise DesktopBuildError(

@@ -76,16 +76,26 @@ def test_programs_of_the_system_do_not_get_our_libraries(
     assert environ == {"HOME": "/home", **({"LD_LIBRARY_PATH": original} if original else {})}
 
 
-@pytest.mark.parametrize("register", ["zmm31", "tmm0"])
-def test_code_for_newer_cpus_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: str
+@pytest.mark.parametrize("library", ["libllama.so", "libggml-cpu-x64.so"])
+@pytest.mark.parametrize("register", ["ymm1", "zmm31", "tmm0"])
+def test_code_for_newer_cpus_is_refused_where_every_cpu_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, register: str
 ) -> None:
-    (tmp_path / "libggml-cpu.so").touch()
-    code = b"vaddps %ymm1,%ymm2,%ymm3\n"
-    monkeypatch.setattr(desktop_build, "_objdump", lambda *_: code)
+    new, old = f"op %{register}".encode(), b"addps %xmm1,%xmm2\n"
+    code = dict.fromkeys(("libllama.so", "libggml-cpu-x64.so"), old)
+    code["libggml-cpu-sapphirerapids.so"] = new
+    for name in code:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(desktop_build, "_objdump", lambda *a: code[Path(a[-1]).name])
     desktop_build.require_portable(tmp_path)
-    code += f"op %{register}".encode()
-    with pytest.raises(DesktopBuildError, match=rf"libggml-cpu\.so uses %{register[:3]}"):
+    code[library] = old + new
+    with pytest.raises(DesktopBuildError, match=rf"{library} uses %{register[:3]}"):
+        desktop_build.require_portable(tmp_path)
+
+
+def test_a_build_without_kernels_for_every_cpu_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "libggml-cpu.so").touch()
+    with pytest.raises(DesktopBuildError, match="no ggml-cpu-x64: not built with --portable"):
         desktop_build.require_portable(tmp_path)
 
 

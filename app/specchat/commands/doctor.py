@@ -28,6 +28,8 @@ def command(as_json: bool) -> int:
             if check.remedy:
                 click.echo(f"{'':<23}-> {check.remedy}")
     failed = any(check.status == "fail" for check in checks)
+    if not as_json and any(check.status != "ok" for check in checks):
+        click.echo("Causes, by what you see: docs/troubleshooting.md")
     if as_json:
         report = {"ok": not failed, "checks": [check.model_dump() for check in checks]}
         click.echo(json.dumps(report, indent=2))
