@@ -21,8 +21,10 @@ from specengine.vocab import Vocab
 if TYPE_CHECKING:
     from specengine.pair import LoadedModel
 
-DraftMethod = Literal["none", "lookup", "model", "cascade"]
-"""`cascade`: lookup and, where a draft model is loaded, that; the controller chooses each round."""
+DraftMethod = Literal["none", "lookup", "model", "cascade", "mtp"]
+"""`cascade`: lookup and, where a draft model is loaded, that; the controller chooses each round.
+`mtp`: the same with the heads in the target's own file.
+"""
 
 
 class Drafting:
@@ -52,9 +54,9 @@ class Drafting:
     ) -> list[Drafter]:
         """The drafters of one answer, the cheapest first. `transforms` are for draft logits."""
         drafters: list[Drafter] = []
-        if method in ("lookup", "cascade"):
+        if method in ("lookup", "cascade", "mtp"):
             drafters.append(self._lookup)
-        if self._make is not None and method in ("model", "cascade"):
+        if self._make is not None and method in ("model", "cascade", "mtp"):
             drafters.extend(self._make(transforms, rule))
         return drafters
 

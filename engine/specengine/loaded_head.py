@@ -1,4 +1,4 @@
-"""A head loaded beside its target, which records from now on what the head reads."""
+"""Heads loaded beside their target, which records from now on what they read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from specengine.drafters.head import HeadDrafter
 from specengine.gguf import read_gguf
 from specengine.head_context import HeadContext
 from specengine.heads import check_head, target_layers
-from specengine.llama.head_cache import Eagle3Cache, HeadModel
+from specengine.llama.head_cache import Eagle3Cache, HeadCache, HeadModel
 from specengine.llama.layer_inputs import LayerInputs
+from specengine.llama.model import LlamaModel
+from specengine.llama.mtp_cache import FinalStates, MtpCache
 from specengine.llama.threads import default_threads
 from specengine.placement import Placement
 from specengine.rules import AcceptanceRule
@@ -23,57 +25,36 @@ from specengine.sampling import Transforms
 if TYPE_CHECKING:
     from specengine.pair import LoadedModel, LoadOptions
 
+MTP = "mtp"
+
 
 class LoadedHead:
-    """Weights, cache, and the target's features. It must be closed before its target."""
+    """A head and its cache. It must be closed before its target."""
 
     def __init__(
         self,
-        path: Path,
+        name: str,
+        cache: HeadCache,
         target: LoadedModel,
-        options: LoadOptions,
+        costs: PassCosts,
         abort: AbortFlag,
-        on_progress: Callable[[float], None] | None = None,
         *,
+        model: LlamaModel | None = None,
         placement: Placement | None = None,
     ) -> None:
-        """Raises ModelFileError for a head that is not the target's, OutOfMemoryError,
-        BackendError, CancelledError.
-        """
-        header, target_header = read_gguf(path), read_gguf(target.model.path)
-        check_head(target_header, header)
-        gpu = placement.shares if placement is not None else ()
+        """`model`: the head's own, which is closed with it; None where it is the target's."""
+        self.name = name
         self.abort = abort
         self.placement = placement
+        self.path = None if model is None else model.path
+        self.context = HeadContext(cache, target.context, costs)
+        self._cache, self._model = cache, model
         self._ends = target.vocab.eog
-        self.model = HeadModel(
-            path,
-            use_extra_bufts=options.use_extra_bufts,
-            gpu=gpu,
-            abort=abort,
-            on_progress=on_progress,
-        )
-        try:
-            features = LayerInputs(target.handle, target_layers(header), target_header.n_embd)
-            self._cache = Eagle3Cache(
-                self.model,
-                target.handle,
-                width=features.width,
-                n_ctx=min(options.n_ctx, self.model.n_ctx_train),
-                n_threads=options.n_threads or default_threads(),
-                abort=abort,
-                flash_attention=bool(gpu),
-            )
-        except BaseException:
-            self.model.close()
-            raise
-        target.context.record(features)
-        costs = PassCosts(options.costs.get(path.name))
-        self.context = HeadContext(self._cache, target.context, costs)
 
     @property
-    def name(self) -> str:
-        return self.model.path.stem
+    def costs_name(self) -> str:
+        """What its costs are kept under."""
+        return self.name if self.path is None else self.path.name
 
     def drafter(self, transforms: Transforms, rule: AcceptanceRule) -> Drafter:
         """The drafter of one answer."""
@@ -89,4 +70,65 @@ class LoadedHead:
 
     def close(self) -> None:
         self._cache.close()
-        self.model.close()
+        if self._model is not None:
+            self._model.close()
+
+
+def load_head(
+    path: Path,
+    target: LoadedModel,
+    options: LoadOptions,
+    abort: AbortFlag,
+    on_progress: Callable[[float], None] | None = None,
+    *,
+    placement: Placement | None = None,
+) -> LoadedHead:
+    """Load a head from its file. Raises ModelFileError for one that is not the target's,
+    OutOfMemoryError, BackendError, CancelledError.
+    """
+    header, target_header = read_gguf(path), read_gguf(target.path)
+    check_head(target_header, header)
+    gpu = placement.shares if placement is not None else ()
+    model = HeadModel(
+        path,
+        use_extra_bufts=options.use_extra_bufts,
+        gpu=gpu,
+        abort=abort,
+        on_progress=on_progress,
+    )
+    try:
+        features = LayerInputs(target.handle, target_layers(header), target_header.n_embd)
+        cache = Eagle3Cache(
+            model,
+            target.handle,
+            width=features.width,
+            n_ctx=min(options.n_ctx, model.n_ctx_train),
+            n_threads=options.n_threads or default_threads(),
+            abort=abort,
+            flash_attention=bool(gpu),
+        )
+    except BaseException:
+        model.close()
+        raise
+    target.context.record(features)
+    costs = PassCosts(options.costs.get(path.name))
+    return LoadedHead(path.stem, cache, target, costs, abort, model=model, placement=placement)
+
+
+def load_own_heads(target: LoadedModel, options: LoadOptions, abort: AbortFlag) -> LoadedHead:
+    """Use the heads that `target` was loaded with: `mtp.check_own_heads` passed its file.
+
+    Raises ModelFileError, BackendError.
+    """
+    features = FinalStates(target.handle, read_gguf(target.path).n_embd)
+    gpu = target.placement.shares if target.placement is not None else ()
+    cache = MtpCache(
+        target.model,
+        target.handle,
+        n_ctx=target.context.n_ctx,
+        n_threads=options.n_threads or default_threads(),
+        abort=abort,
+        flash_attention=bool(gpu),
+    )
+    target.context.record(features)
+    return LoadedHead(MTP, cache, target, PassCosts(options.costs.get(MTP)), abort)

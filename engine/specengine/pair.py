@@ -29,7 +29,8 @@ from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
-from specengine.loaded_head import LoadedHead
+from specengine.loaded_head import LoadedHead, load_head, load_own_heads
+from specengine.mtp import check_own_heads
 from specengine.offload import load_smaller, plan
 from specengine.placement import GpuLayers, Placement, summary, usage
 from specengine.rules import AcceptanceRule, make_rule
@@ -72,9 +73,11 @@ class LoadedModel:
         *,
         placement: Placement | None = None,
         mask_token: int | None = None,
+        own_heads: bool = False,
     ) -> None:
         """`placement` None: on the CPU. `mask_token`: the id that stands for tokens to be drafted,
-        of a draft model that was trained with one. Raises OutOfMemoryError, ModelFileError,
+        of a draft model that was trained with one. `own_heads`: load those for multi-token
+        prediction that a target's file has, too. Raises OutOfMemoryError, ModelFileError,
         CancelledError.
         """
         gpu = placement.shares if placement is not None else ()
@@ -85,6 +88,7 @@ class LoadedModel:
             path,
             use_extra_bufts=options.use_extra_bufts,
             gpu=gpu,
+            own_heads=own_heads,
             abort=abort,
             on_progress=on_progress,
         )
@@ -109,7 +113,16 @@ class LoadedModel:
 
     @property
     def name(self) -> str:
-        return self.model.path.stem
+        return self.path.stem
+
+    @property
+    def path(self) -> Path:
+        return self.model.path
+
+    @property
+    def costs_name(self) -> str:
+        """What its costs are kept under."""
+        return self.path.name
 
     @property
     def handle(self) -> Any:
@@ -119,7 +132,7 @@ class LoadedModel:
     @functools.cached_property
     def state_key(self) -> str:
         """See `specengine.state_key`. Raises OSError."""
-        return state_key(self.model.path, self._parameters)
+        return state_key(self.path, self._parameters)
 
     def calibrate(self) -> None:
         """As `calibrate.calibrate`."""
@@ -153,7 +166,8 @@ class Pair:
         on_progress: Callable[[str, float], None] | None = None,
     ) -> None:
         """Load the models. `vocabularies`: how those of the two compare; equal, where it is None.
-        `mask_token`: as `compatibility.mask_token` takes it.
+        `mask_token`: as `compatibility.mask_token` takes it. With the method `mtp` the heads in the
+        target's own file are loaded, too.
 
         `on_progress(file name, fraction)`. Raises ModelFileError, BackendError, CancelledError.
         """
@@ -182,24 +196,29 @@ class Pair:
         with_head = draft is not None and is_head(headers[0])
         if with_head:
             check_head(headers[1], headers[0])
+        own_heads = draft is None and method == "mtp"
+        if own_heads:
+            check_own_heads(headers[-1])
         wanted = [options.gpu_layers.draft, options.gpu_layers.target][-len(files) :]
         *first, last = plan(headers, options.n_ctx, wanted)
         model = partial(LoadedModel, options=options)
-        self._target = load(target, last, partial(model, abort=self.abort, max_rows=MAX_DRAFT + 1))
-        if draft is not None:
-            abort = self.abort.child()
-            head = partial(LoadedHead, target=self._target, options=options, abort=abort)
-            try:
-                if with_head:
-                    self._draft = load(draft, first[0], head)
-                else:
-                    mask = find_mask(headers[0], mask_token)
-                    rows = 1 if mask is None else MAX_DRAFT
-                    small = partial(model, abort=abort, max_rows=rows, mask_token=mask)
-                    self._draft = load(draft, first[0], small)
-            except BaseException:
-                self._target.close()
-                raise
+        big = partial(model, abort=self.abort, max_rows=MAX_DRAFT + 1, own_heads=own_heads)
+        self._target = load(target, last, big)
+        abort = self.abort.child()
+        try:
+            if draft is not None and with_head:
+                head = partial(load_head, target=self._target, options=options, abort=abort)
+                self._draft = load(draft, first[0], head)
+            elif draft is not None:
+                mask = find_mask(headers[0], mask_token)
+                rows = 1 if mask is None else MAX_DRAFT
+                small = partial(model, abort=abort, max_rows=rows, mask_token=mask)
+                self._draft = load(draft, first[0], small)
+            elif own_heads:
+                self._draft = load_own_heads(self._target, options, abort)
+        except BaseException:
+            self._target.close()
+            raise
         self._drafting = Drafting(self._target.vocab, self._draft, vocabularies)
 
     @property
@@ -227,7 +246,7 @@ class Pair:
     @property
     def files(self) -> list[Path]:
         """The target's file and, where there is one, the draft model's."""
-        return [loaded.model.path for loaded in self._loaded]
+        return [loaded.path for loaded in self._loaded if loaded.path is not None]
 
     @property
     def placement(self) -> str:
@@ -323,7 +342,7 @@ class Pair:
     @property
     def costs(self) -> dict[str, PassCosts]:
         """What passes cost, by file name: to be kept, and given back as `LoadOptions.costs`."""
-        return {m.model.path.name: m.context.costs for m in self._loaded}
+        return {m.costs_name: m.context.costs for m in self._loaded}
 
     def calibrate(self) -> bool:
         """Measure what was never measured, a second or two for each model; whether any was.
@@ -337,7 +356,8 @@ class Pair:
 
     def measure_passes(self, *, prefix: int, repeats: int) -> list[dict[int, float]]:
         """Seconds of a pass by its width, for each of `files`; see `calibrate.measure_passes`."""
-        return [m.measure_passes(prefix=prefix, repeats=repeats) for m in self._loaded]
+        with_file = [loaded for loaded in self._loaded if loaded.path is not None]
+        return [m.measure_passes(prefix=prefix, repeats=repeats) for m in with_file]
 
     def forget(self) -> None:
         """Empty the caches: the next answer evaluates its whole prompt."""

@@ -33,7 +33,7 @@ def write_step35(
     leave_out: Sequence[str] = (),
     architecture: str = "step35",
 ) -> Path:
-    """`vocabulary`: the tokens' texts, None for a tokenizer without any."""
+    """`vocabulary`: the texts of the tokens; none: a tokenizer without any."""
     writer = gguf.GGUFWriter(path, architecture)
     n_layers = N_TRUNK + n_heads
     writer.add_block_count(n_layers)
@@ -71,7 +71,7 @@ def _add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Sequence[str]) -> None:
     writer.add_tokenizer_pre("default")
     writer.add_token_list(list(vocabulary))
     writer.add_token_types([1] * len(vocabulary))
-    writer.add_token_merges([])
+    writer.add_token_merges(["a b"])
     writer.add_eos_token_id(len(vocabulary) - 1)
     writer.add_chat_template("{{ messages[-1].content }}")
 
