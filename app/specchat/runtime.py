@@ -18,6 +18,7 @@ from specchat.kept_states import KeptStates
 from specchat.models.registry import Profile, Registry
 from specchat.pass_costs import CostStore
 from specchat.preparation import prepare
+from specchat.prompts import encode_prompt, next_prompt
 from specchat.recall import copy_to_keep, recall
 from specchat.remote.address import is_url
 from specchat.remote.chat_server import ChatServer
@@ -27,9 +28,9 @@ from specchat.remote.pair import RemoteOptions, RemotePair
 from specchat.remote.preparation import prepare_remote
 from specchat.remote.scoring.pair import ScoringPair, open_scoring
 from specengine.cancel import AbortFlag
-from specengine.chat_template import Turn, encode_chat
+from specengine.chat_template import Turn
 from specengine.context import SavedCache
-from specengine.conversation import alternating, fit_turns, stable_beginning
+from specengine.conversation import alternating
 from specengine.drafting import DraftMethod
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, Progress, Reviewed
@@ -45,9 +46,6 @@ logger = logging.getLogger(__name__)
 
 Event = Progress | Chunk | Reviewed | Finished | InspectedRound
 T = TypeVar("T")
-
-# Kept free for the answer when old turns leave a full context, in tokens.
-_ANSWER_ROOM = 512
 
 _NOT_REPRODUCIBLE = (
     "this build of llama.cpp rounds by the width of a pass whatever is done about it: "
@@ -233,7 +231,7 @@ class Runtime:
             pair = self._pair
             if not isinstance(pair, Pair):
                 return None
-            prompt = _next_prompt(pair, turns, typed, options)
+            prompt = next_prompt(pair, turns, typed, max_tokens=options.max_tokens)
             saved = copy_to_keep(states, pair, prompt, chat_id)
             return None if saved is None else (pair.state_key, saved)
 
@@ -349,7 +347,7 @@ class Runtime:
             return
         try:
             self._measure(pair, options, lambda _: None)
-            prompt = _next_prompt(pair, turns, typed, options)
+            prompt = next_prompt(pair, turns, typed, max_tokens=options.max_tokens)
             self._recall(pair, prompt, options)
             pair.read_ahead(prompt, reproducible=options.reproducible)
         except SpecEngineError as error:
@@ -382,7 +380,7 @@ class Runtime:
         if isinstance(pair, ChatServer):
             yield from _answer_of(pair, turns, options)
             return
-        prompt, notices = _encode(pair, turns, options)
+        prompt, notices = encode_prompt(pair, turns, max_tokens=options.max_tokens, raw=options.raw)
         if isinstance(pair, Pair | RemotePair):
             notices, pair.notices = (*notices, *pair.notices), []  # those of loading: once
         if not self._measure(pair, options, emit):
@@ -462,27 +460,3 @@ def _answer_of(
             notice = f"{server.model} answered alone: {server.why}"
             event = replace(event, notices=(*event.notices, notice))
         yield event
-
-
-def _encode(
-    pair: Pair | RemotePair | ScoringPair, turns: Sequence[Turn], options: AnswerOptions
-) -> tuple[list[int], tuple[str, ...]]:
-    """The prompt's token ids, and what a person should know about them."""
-    if options.raw:
-        text = "".join(turn.text for turn in turns)
-        return pair.vocab.tokenize(text, bos=True), ()
-    room = min(options.max_tokens or _ANSWER_ROOM, pair.n_ctx // 4)
-
-    def encode(kept: Sequence[Turn]) -> list[int]:
-        return encode_chat(pair.chat_template, alternating(kept), pair.vocab)
-
-    kept, dropped = fit_turns(turns, lambda some: len(encode(some)), pair.n_ctx - room)
-    notice = f"the chat is longer than the context of {pair.n_ctx} tokens: left out {dropped} turns"
-    return encode(kept), (notice,) if dropped else ()
-
-
-def _next_prompt(
-    pair: Pair, turns: Sequence[Turn], typed: str, options: AnswerOptions
-) -> Sequence[int]:
-    """What the prompt begins with when the question that is being typed after `turns` is asked."""
-    return stable_beginning(turns, typed, lambda turns: _encode(pair, turns, options)[0])

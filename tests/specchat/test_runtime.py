@@ -123,7 +123,7 @@ async def test_a_question_that_was_too_long_does_not_spoil_the_next(runtime: Run
     finished = (await collect(runtime, [too_long, *QUESTION[1:]], GREEDY))[-1]
     assert isinstance(finished, Finished)
     assert finished.text
-    assert "left out 1 turns" in finished.notices[0]
+    assert "left out its oldest 1 messages" in finished.notices[0]
 
 
 async def test_earlier_answers_are_drafted_from_and_change_nothing(runtime: Runtime) -> None:
