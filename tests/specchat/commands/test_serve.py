@@ -9,8 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -18,41 +16,7 @@ import pytest
 
 from support.command_line import environment, specchat
 from support.remote_chat import ask, remote_runtime
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
-@contextmanager
-def serving(home: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A server with the smallest model, once it answers."""
-    command = [sys.executable, "-m", "specchat", "serve", "--profile", "tiny", "--port", str(port)]
-    process = subprocess.Popen(
-        [*command, "--ctx", "512", "--places", "2", "--threads", "1"],
-        env=environment(home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            assert process.poll() is None, process.stdout and process.stdout.read().decode()
-            assert time.monotonic() < deadline, "the server did not start"
-            try:
-                httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False)
-                break
-            except httpx.TransportError:
-                time.sleep(0.05)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdout:
-            process.stdout.close()
+from support.serve_process import free_port, serving
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM there")
