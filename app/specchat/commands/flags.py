@@ -16,13 +16,13 @@ from specengine.pair import MAX_DRAFT
 from specengine.sampling import SamplingParams
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "frequency_penalty")
-_SETTINGS = ("threads", "gpu_layers", "draft_gpu_layers", "ctx", "offline")
+_SETTINGS = ("threads", "gpu_layers", "draft_gpu_layers", "ctx", "offline", "on_loss")
 _SAMPLING_FLAGS = (*_SAMPLING, "presence_penalty", "seed")
 
 
 def settings_of(flags: Mapping[str, Any]) -> Settings:
     """The settings that hold under `flags`. Raises SpecchatError."""
-    return load_settings(**{name: flags[name] for name in _SETTINGS})
+    return load_settings(**{name: flags.get(name) for name in _SETTINGS})
 
 
 def profile_flags(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # The engine's own (a test compares them): importing it would slow every command down.
 RULES = ("block", "coupled", "greedy", "token", "typical")
 MAX_DRAFT = 16
+ON_LOSS = ("wait", "stop", "local")
 
 
 def model_options(command: F) -> F:
@@ -70,6 +71,11 @@ def answer_options(command: F) -> F:
             "--draft-length", type=click.IntRange(0, MAX_DRAFT), help="Fixed draft length."
         ),
         click.option("--no-draft", is_flag=True, help="The target alone."),
+        click.option(
+            "--on-loss",
+            type=click.Choice(ON_LOSS),
+            help="A target elsewhere is out of reach: wait, stop, or go on with the draft model.",
+        ),
         click.option("--reproducible", is_flag=True, help="Bit for bit the same text."),
     )
 
