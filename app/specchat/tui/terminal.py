@@ -11,7 +11,8 @@ from pathlib import Path
 
 @contextmanager
 def terminal_for_screen(log: Path) -> Iterator[None]:
-    """Gives standard error to Textual under another descriptor, and number 2 to `log`.
+    """Gives the terminal to Textual under another descriptor, and number 2 to `log`: standard
+    error, or where that is sent elsewhere standard output.
 
     So nothing that C code prints gets into the screen, and the screen gets into nothing that
     catches what C code prints (why llama.cpp refuses a grammar). On Windows Textual writes to
@@ -27,7 +28,9 @@ def terminal_for_screen(log: Path) -> Iterator[None]:
         return
     before = sys.stderr, sys.__stderr__
     encoding = sys.__stderr__.encoding
-    with os.fdopen(os.dup(2), "w", encoding=encoding, errors="backslashreplace") as screen:
+    error = os.dup(2)
+    terminal = next((number for number in (2, 1) if os.isatty(number)), 2)
+    with os.fdopen(os.dup(terminal), "w", encoding=encoding, errors="backslashreplace") as screen:
         os.dup2(log_descriptor, 2)
         os.close(log_descriptor)
         sys.stderr = sys.__stderr__ = screen  # type: ignore[misc]
@@ -35,4 +38,5 @@ def terminal_for_screen(log: Path) -> Iterator[None]:
             yield
         finally:
             sys.stderr, sys.__stderr__ = before  # type: ignore[misc]
-            os.dup2(screen.fileno(), 2)
+            os.dup2(error, 2)
+            os.close(error)

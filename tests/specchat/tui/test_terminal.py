@@ -1,12 +1,23 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from specchat.tui.terminal import terminal_for_screen
+
+SCREEN_AND_AFTER = """
+import os, sys
+from pathlib import Path
+from specchat.tui.terminal import terminal_for_screen
+with terminal_for_screen(Path(sys.argv[1])):
+    sys.__stderr__.write("screen")
+    os.write(2, b"from llama.cpp")
+os.write(2, b"after")
+"""
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="descriptors of POSIX")
 
@@ -44,3 +55,23 @@ def test_without_a_log_everything_stays_as_it_is(
     with terminal_for_screen(tmp_path / "missing" / "log"):
         sys.stderr.write("a frame")
     assert capfd.readouterr().err == "a frame"
+
+
+def test_with_standard_error_sent_elsewhere_the_screen_is_on_standard_output(
+    tmp_path: Path,
+) -> None:
+    """As after `specchat 2>errors`, where Textual alone would leave the terminal blank."""
+    ours, theirs = os.openpty()
+    errors = tmp_path / "errors"
+    with errors.open("wb") as file:
+        subprocess.run(
+            [sys.executable, "-c", SCREEN_AND_AFTER, str(tmp_path / "log")],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=file,
+            check=True,
+        )
+    os.close(theirs)
+    assert os.read(ours, 1000) == b"screen"
+    os.close(ours)
+    assert errors.read_text() == "after"
