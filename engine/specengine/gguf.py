@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.errors import ModelFileError
+from specengine.fatal_settings import fatal_setting
 from specengine.gguf_types import FILE_TYPES, TENSOR_TYPES
 
 Value = int | float | bool | str
@@ -47,7 +48,6 @@ _MAX_ENTRIES = 1 << 17
 _MAX_STRINGS = 1 << 22
 _MAX_STRING = 1 << 24
 _MAX_DIMENSIONS = 4
-_MAX_LAYERS = 512  # llama.cpp's own limit
 
 _OLD_MAGICS = (b"lmgg", b"fmgg", b"tjgg", b"algg")
 _LENGTH = struct.Struct("<Q")
@@ -251,19 +251,9 @@ def read_language_model(path: Path) -> GGUF:
         raise ModelFileError(f"{path} is no language model but of the kind {gguf.kind!r}")
     if gguf.embeds_texts:
         raise ModelFileError(f"{path} embeds texts and writes none: choose a chat model")
-    if cause := _not_survived(gguf):
+    if cause := fatal_setting(gguf):
         raise ModelFileError(f"{path} is damaged: {cause}; get it again")
     return gguf
-
-
-def _not_survived(gguf: GGUF) -> str | None:
-    """A setting at which llama.cpp ends the process, where there is one."""
-    if not 0 < gguf.n_layer <= _MAX_LAYERS:
-        return f"it has {gguf.n_layer} layers"
-    for key, value in gguf.metadata.items():
-        if key.endswith("_epsilon") and isinstance(value, float) and not 0 <= value < math.inf:
-            return f"{key} is {value}"
-    return None
 
 
 def _not_gguf(start: bytes) -> str | None:

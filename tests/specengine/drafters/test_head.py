@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from specengine.chi_square import chi_square
@@ -154,20 +154,28 @@ def test_a_chat_that_outgrows_the_head_goes_on_with_a_notice() -> None:
     assert "the head head has a context of 12 tokens" in finished.notices[0]
 
 
-@settings(max_examples=100, deadline=None)
+LONG = [(3 * i + i * i) % V for i in range(20)]
+TEXTS = (LONG, [*LONG[:9], *LONG[3:14]])
+
+
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.tuples(
-            st.lists(st.integers(0, V - 1), min_size=3, max_size=20),
+            st.sampled_from(TEXTS),
+            st.integers(3, 20),
             st.integers(0, 4),
-            st.booleans(),
+            st.sampled_from([0, 0, 1]),
         ),
-        min_size=1,
+        min_size=2,
         max_size=8,
     )
 )
+# Two draft tokens more of the text have come to stand; a draft breaks off, another takes its place.
+@example([(LONG, 12, 3, 0), (LONG, 13, 1, 0)])
+@example([(LONG, 10, 2, 0), (LONG, 11, 3, 1), (LONG, 9, 1, 0)])
 def test_any_history_of_texts_and_failures_equals_a_fresh_run(
-    history: list[tuple[list[int], int, bool]],
+    history: list[tuple[list[int], int, int, int]],
 ) -> None:
     target, head = FakeKVCache(MODEL, V), FakeHead(V)
     context, head_context = head_beside(target, head)
@@ -175,8 +183,9 @@ def test_any_history_of_texts_and_failures_equals_a_fresh_run(
     def fail() -> None:
         raise BrokenPassError("broken")
 
-    for text, drafted, breaks in history:
-        drafted = min(drafted, len(text) - 2)
+    for whole, length, drafted, breaks in history:
+        text = whole[:length]
+        drafted = min(drafted, length - 2)
         known = text[: len(text) - drafted]
         context.logits(known)
         if breaks:

@@ -1,0 +1,33 @@
+"""Settings in a model's header at which llama.cpp ends the process instead of refusing the file."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from specengine.gguf import GGUF
+
+# llama.cpp's own limits and names.
+_MAX_LAYERS = 512
+_MAX_EXPERTS = 1024
+_ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
+
+
+def fatal_setting(gguf: GGUF) -> str | None:
+    """What is wrong, in a few words; None where nothing is."""
+    if not 0 < gguf.n_layer <= _MAX_LAYERS:
+        return f"it has {gguf.n_layer} layers"
+    heads = gguf.number("nextn_predict_layers", 0)
+    if heads > gguf.n_layer:
+        return f"{heads} of its {gguf.n_layer} layers are heads"
+    experts, used = gguf.number("expert_count", 0), gguf.number("expert_used_count", 0)
+    if not used <= experts <= _MAX_EXPERTS:
+        return f"it uses {used} of {experts} experts"
+    scaling = gguf.metadata.get(f"{gguf.architecture}.rope.scaling.type", "none")
+    if scaling not in _ROPE_SCALINGS:
+        return f"{gguf.architecture}.rope.scaling.type is {scaling}"
+    for key, value in gguf.metadata.items():
+        if key.endswith("_epsilon") and isinstance(value, float) and not 0 <= value < math.inf:
+            return f"{key} is {value}"
+    return None
