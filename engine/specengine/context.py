@@ -36,6 +36,8 @@ class KVCache(Protocol):
     """Tokens that one `decode` may take."""
     max_rows: int
     """Rows of logits that one `decode` may return."""
+    drops_freely: bool
+    """Whether it can drop any suffix, and that again and again, without evaluating anything."""
 
     decode_s: float
     """Seconds spent inside decode and synchronize calls so far."""
@@ -139,22 +141,30 @@ class Context:
         self._source = source
         self._features = FeatureBuffer(self.n_ctx, source.width)
 
+    def cheapest_width(self, width: int) -> int:
+        """What a pass over `width` tokens is best padded to: a wider one may cost less."""
+        if not self._cache.drops_freely:
+            return self._padded(width)
+        return self.costs.cheapest(width, self.width_step)
+
     def pass_seconds(self, width: int) -> float:
-        """What a pass over `width` tokens costs, padding included."""
-        return self.costs.seconds(self._padded(width))
+        """What a pass over `width` tokens costs at its cheapest width."""
+        return self.costs.seconds(self.cheapest_width(width))
 
     def logits(
         self,
         tokens: Iterable[int] | Tokens,
         last: int = 1,
         on_progress: Callable[[int, int], None] | None = None,
+        *,
+        width: int = 1,
     ) -> Logits:
         """Logits after each of the last `last` tokens of `tokens`, shape (last, n_vocab).
 
         The result is a view, valid until the next call. `on_progress(done, total)` is called after
-        each chunk of an evaluation that takes several. Raises ContextFullError where `tokens` does
-        not fit, CancelledError or BackendError where a pass did not finish: the cache is valid
-        even then.
+        each chunk of an evaluation that takes several. Passes are padded to at least `width` tokens.
+        Raises ContextFullError where `tokens` does not fit, CancelledError or BackendError where a
+        pass did not finish: the cache is valid even then.
         """
         wanted = as_tokens(tokens)
         self._check(wanted, last)
@@ -166,7 +176,7 @@ class Context:
         result: Logits | None = None
         chunks = _chunks(start, first_row, len(wanted), self._cache.n_batch, self.width_step)
         for chunk_start, chunk_end in chunks:
-            result = self._evaluate(wanted, chunk_start, chunk_end, first_row)
+            result = self._evaluate(wanted, chunk_start, chunk_end, first_row, width)
             if on_progress is not None and len(chunks) > 1:
                 on_progress(chunk_end - start, len(wanted) - start)
         assert result is not None
@@ -225,9 +235,9 @@ class Context:
         if self._source is not None:
             self._features.truncate(length)
 
-    def _evaluate(self, tokens: Tokens, start: int, end: int, first_row: int) -> Logits:
+    def _evaluate(self, tokens: Tokens, start: int, end: int, first_row: int, width: int) -> Logits:
         chunk = tokens[start:end]
-        padding = self._padded(len(chunk)) - len(chunk)
+        padding = self._padded(max(width, len(chunk))) - len(chunk)
         padded = np.append(chunk, np.repeat(chunk[-1:], padding)) if padding else chunk
         rows = slice(min(max(first_row, start), end) - start, end - start)
         before = self._cache.decode_s

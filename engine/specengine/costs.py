@@ -14,6 +14,8 @@ _OTHERS = 0.1  # … and, in proportion, that of all others: context and load ch
 _OUTLIER = 3.0  # a pass that was preempted says little: count it as at most this factor
 _WIDEST = 17  # a draft of 16 tokens and the token before it
 _UNKNOWN_SLOPE = 0.25  # of one row's cost for each further row, until something is measured
+_WORTH_PADDING = 0.1  # what padding has to save
+_NOTABLE = 0.1  # a pass that is so far from its estimate may change which widths are cheap
 
 
 class PassCosts:
@@ -21,36 +23,64 @@ class PassCosts:
 
     def __init__(self, seconds: Mapping[int, float] | None = None) -> None:
         """`seconds`: by width, as an earlier run left them (`as_dict`)."""
-        self._seconds = dict(seconds or {})
+        # What slows one width slows all: each is kept as its share of a common scale.
+        self._shares = dict(seconds or {})
+        self._scale = 1.0
+        self._tables: dict[int, list[int]] = {}
         self._prompt_token_s: float | None = None
 
     def __bool__(self) -> bool:
         """Whether anything has been measured."""
-        return bool(self._seconds)
+        return bool(self._shares)
 
     def as_dict(self) -> dict[int, float]:
-        return dict(self._seconds)
+        return {width: self._scale * share for width, share in self._shares.items()}
 
     def measured(self, width: int) -> float | None:
         """Seconds of a pass of exactly this width, None where none was ever measured."""
-        return self._seconds.get(width)
+        share = self._shares.get(width)
+        return None if share is None else self._scale * share
 
     def seconds(self, width: int) -> float:
         """Seconds of a pass over `width` tokens, between measured widths by interpolation."""
-        known = self._seconds.get(width)
-        if known is not None:
-            return known
-        if not self._seconds:
+        share = self._shares.get(width)
+        return self._scale * (self._interpolated(width) if share is None else share)
+
+    def cheapest(self, width: int, step: int = 1) -> int:
+        """The multiple of `step` that is at least `width` and costs least: a pass over `width`
+        tokens may be padded to it. Only where that saves something worth the name.
+        """
+        table = self._tables.get(step)
+        if table is None:
+            table = self._tables[step] = self._cheapest_widths(step)
+        return table[width] if width < len(table) else width + -width % step
+
+    def _cheapest_widths(self, step: int) -> list[int]:
+        """By width; index 0 is of no use."""
+        table: list[int] = []
+        best: int | None = None
+        for width in range(_WIDEST + -_WIDEST % step, 0, -1):
+            if width % step == 0 and (
+                best is None or self.seconds(width) < (1 + _WORTH_PADDING) * self.seconds(best)
+            ):
+                best = width
+            assert best is not None
+            table.append(best)
+        return [0, *reversed(table)]
+
+    def _interpolated(self, width: int) -> float:
+        """The share of a width that was not measured."""
+        if not self._shares:
             return 1.0 + _UNKNOWN_SLOPE * (width - 1)
-        widths = sorted(self._seconds)
+        widths = sorted(self._shares)
         below = max((w for w in widths if w < width), default=None)
         above = min((w for w in widths if w > width), default=None)
         if below is None or above is None:
             nearest = widths[0] if below is None else widths[-1]
             growth = 1 + _UNKNOWN_SLOPE * (width - 1), 1 + _UNKNOWN_SLOPE * (nearest - 1)
-            return self._seconds[nearest] * growth[0] / growth[1]
+            return self._shares[nearest] * growth[0] / growth[1]
         share = (width - below) / (above - below)
-        return (1 - share) * self._seconds[below] + share * self._seconds[above]
+        return (1 - share) * self._shares[below] + share * self._shares[above]
 
     def prompt_seconds(self, tokens: int) -> float:
         """Seconds to evaluate `tokens` without a row for each."""
@@ -61,18 +91,21 @@ class PassCosts:
 
     def forget(self, width: int) -> None:
         """Drop what was measured for `width`: its first pass is no measure of the next."""
-        self._seconds.pop(width, None)
+        self._shares.pop(width, None)
+        self._tables.clear()
 
     def observe(self, width: int, seconds: float) -> None:
         """A pass over `width` tokens took `seconds`."""
-        known = self._seconds.get(width)
-        if known is None:
-            self._seconds[width] = seconds
+        share = self._shares.get(width)
+        if share is None:
+            self._shares[width] = seconds / self._scale
+            self._tables.clear()
             return
-        ratio = min(max(seconds / known, 1 / _OUTLIER), _OUTLIER)
-        for other in self._seconds:
-            weight = _OWN if other == width else _OTHERS
-            self._seconds[other] *= ratio**weight
+        ratio = min(max(seconds / (self._scale * share), 1 / _OUTLIER), _OUTLIER)
+        self._scale *= ratio**_OTHERS
+        self._shares[width] = share * ratio ** (_OWN - _OTHERS)
+        if abs(ratio - 1) > _NOTABLE:
+            self._tables.clear()
 
     def observe_prompt(self, tokens: int, seconds: float) -> None:
         """A part of a prompt, `tokens` long, took `seconds`."""

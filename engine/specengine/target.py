@@ -89,12 +89,14 @@ class LocalTarget:
 
     @property
     def plain_pass_s(self) -> float | None:
-        return self.context.costs.measured(self.context.width_step)
+        return self.context.costs.measured(self.context.cheapest_width(1))
 
     def verify(self, prefix: Tokens, draft: Draft) -> Verdict:
-        n = len(prefix)
-        tokens = np.concatenate((prefix, np.array(draft.tokens, dtype=np.int32)))
-        rows = self.context.logits(tokens, last=len(draft) + 1, on_progress=self._on_prompt)
+        n, k = len(prefix), len(draft)
+        tokens = np.concatenate((prefix, np.array(draft.tokens, dtype=np.int32))) if k else prefix
+        rows = self.context.logits(
+            tokens, k + 1, self._on_prompt, width=self.context.cheapest_width(k + 1)
+        )
         # Penalties and grammar see the draft tokens before a position as if they stood: they do,
         # whenever that position is looked at.
         verdict = self._verify(

@@ -138,3 +138,17 @@ def test_a_long_prompt_for_the_draft_model_is_not_evaluated_on_a_hunch() -> None
 def test_no_room_means_no_draft() -> None:
     controller = AdaptiveDraftLength(flat().seconds, longest=8)
     assert controller.choose([Offer("m", 100, 0.9)], room=0).length == 0
+
+
+def test_candidates_fill_a_pass_that_a_wider_one_undercuts() -> None:
+    costs = PassCosts({1: 0.093, 2: 0.160, 3: 0.204, 4: 0.179, 5: 0.3, 9: 0.6})
+    many, two = (Offer("a", n, 0.7, family="f") for n in (16, 2))
+
+    def padded(width: int) -> float:
+        return costs.seconds(costs.cheapest(width))
+
+    # Of a pass over four the third candidate comes for less than nothing.
+    assert AdaptiveDraftLength(padded, longest=16).choose([many], room=16).length == 3
+    assert AdaptiveDraftLength(padded, longest=16).choose([two], room=16).length == 2
+    # A pass over three would not pay.
+    assert AdaptiveDraftLength(costs.seconds, longest=16).choose([two], room=16).length == 0

@@ -22,6 +22,25 @@ def test_wider_than_measured_costs_more() -> None:
     assert PassCosts({2: 0.1}).seconds(1) < 0.1
 
 
+def test_a_pass_is_padded_to_a_wider_one_that_costs_clearly_less() -> None:
+    costs = PassCosts(MEASURED | {9: 346.0})
+    assert [costs.cheapest(n) for n in (1, 2, 3, 4, 5)] == [1, 2, 4, 4, 5]
+    assert costs.cheapest(8) == 8  # a few percent are no reason
+    assert [costs.cheapest(n, step=2) for n in (1, 2, 3, 5)] == [2, 2, 4, 6]
+    assert costs.cheapest(30) == 30
+    assert costs.cheapest(30, step=4) == 32
+    assert PassCosts().cheapest(3) == 3
+
+
+def test_which_width_is_cheap_follows_what_is_observed() -> None:
+    costs = PassCosts({3: 0.1, 4: 0.2})
+    assert costs.cheapest(3) == 3
+    for _ in range(20):
+        costs.observe(4, 0.05)
+        costs.observe(3, 0.1)
+    assert costs.cheapest(3) == 4
+
+
 def test_nothing_is_measured_before_the_first_pass() -> None:
     costs = PassCosts()
     assert not costs

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from specengine.controller import AdaptiveDraftLength, Offer
+from specengine.costs import PassCosts
 from specengine.distribution import Distribution
 from specengine.draft import Draft
 from specengine.drafters.lookup import LookupDrafter
@@ -117,6 +118,19 @@ def test_every_committed_token_is_counted_once(k: int) -> None:
     assert stats.target_passes == stats.corrected + stats.bonus - 1
     assert sum(stats.accepted_per_position) == stats.accepted
     assert len(stats.accepted_per_position) == k
+
+
+@pytest.mark.parametrize("stops_every", [1, 4])
+def test_padding_a_pass_to_a_cheaper_width_leaves_the_text_alone(stops_every: int) -> None:
+    rig = Rig(TARGET, draft=markov(8, seed=8), stops_every=stops_every)
+    # Over four tokens a pass costs less than over one, two or three.
+    rig.target.context.costs = PassCosts({1: 0.2, 2: 0.3, 3: 0.4, 4: 0.1, 5: 0.5})
+    answer = rig.run(PROMPT, 2, max_tokens=30)
+    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 30)
+    # A cache that cannot drop what it likes is given nothing to drop.
+    assert rig.target.context.cheapest_width(3) == (4 if stops_every == 1 else 3)
+    assert (set(rig.target_cache.widths) == {4}) == (stops_every == 1)
+    assert rig.caches_hold_what_they_say()
 
 
 def test_without_drafts_there_is_one_pass_for_each_token() -> None:

@@ -66,6 +66,7 @@ class FakeKVCache:
         """Called in the middle of each pass: raise here to break it after half of its tokens."""
         self._model = model
         self._stops_every = stops_every
+        self.drops_freely = stops_every == 1
 
     def decode(self, tokens: Tokens, pos: int, rows: slice) -> NDArray[np.float32]:
         n = len(tokens)

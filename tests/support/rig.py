@@ -39,10 +39,11 @@ class Rig:
         pieces: dict[int, bytes] | None = None,
         logprobs: int | None = None,
         on_round: Callable[[InspectedRound], None] | None = None,
+        stops_every: int = 1,
     ) -> None:
         self.abort = AbortFlag()
         self.vocab = FakeVocab(n_vocab, eog, pieces)
-        self.target_cache = FakeKVCache(model, n_vocab, n_ctx=n_ctx)
+        self.target_cache = FakeKVCache(model, n_vocab, n_ctx=n_ctx, stops_every=stops_every)
         self.draft_cache = FakeKVCache(draft or model, n_vocab, n_ctx=draft_n_ctx)
         self.rule = make_rule(rule, sampling)
         self.target = LocalTarget(

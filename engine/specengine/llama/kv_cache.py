@@ -29,6 +29,8 @@ _ABORTED = 2  # llama_decode's result
 class LlamaKVCache:
     """A llama.cpp context. Every call must come from the thread that created it."""
 
+    drops_freely = True
+
     def __init__(
         self,
         model: LlamaModel,

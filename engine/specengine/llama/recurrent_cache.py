@@ -19,6 +19,8 @@ from specengine.sequence import Tokens
 class RecurrentKVCache(LlamaKVCache):
     """As `LlamaKVCache`; `truncate` may drop more than it was asked to."""
 
+    drops_freely = False
+
     def __init__(self, model: LlamaModel, **settings: Any) -> None:
         super().__init__(model, **settings)
         self._snapshots: int = self._llama.llama_n_rs_seq(self.handle)
