@@ -162,7 +162,7 @@ class Context:
         """Logits after each of the last `last` tokens of `tokens`, shape (last, n_vocab).
 
         The result is a view, valid until the next call. `on_progress(done, total)` is called after
-        each chunk of an evaluation that takes several. Passes are padded to at least `width` tokens.
+        each chunk of an evaluation that takes several. Passes have at least `width` tokens: padding.
         Raises ContextFullError where `tokens` does not fit, CancelledError or BackendError where a
         pass did not finish: the cache is valid even then.
         """
