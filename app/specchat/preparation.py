@@ -25,6 +25,9 @@ from specengine.placement import GpuLayers
 
 logger = logging.getLogger(__name__)
 
+_Candidate = tuple[Path, Comparison]
+"""What may draft: its file, and how it would."""
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedPair:
@@ -69,19 +72,24 @@ def prepare(
         )
         return read_gguf(path)
 
+    def examine(name: str, offline: bool | None = offline) -> _Candidate:
+        draft = fetch(name, offline)
+        vocabularies = require_compatible(target, draft, registry.mask_token(name))
+        require_room(target, draft)
+        return draft.path, vocabularies
+
     target = fetch(profile.target)
-    draft = None
+    draft, vocabularies = None, None
     if profile.draft == "auto":
-        find = partial(fetch, offline=True)
         names = [*registry.heads_for(profile.target), *profile.alternatives]
-        draft = _first_that_suits(names, target, find, require_room)
+        draft, vocabularies = _first_that_suits(names, partial(examine, offline=True))
     elif profile.draft and profile.draft not in DRAFTERS_WITHOUT_MODEL:
-        draft = fetch(profile.draft)
-    vocabularies = require_compatible(target, draft) if draft is not None else None
-    require_room(target, draft)
+        draft, vocabularies = examine(profile.draft)
+    if draft is None:
+        require_room(target, None)
     return PreparedPair(
         target.path,
-        draft.path if draft is not None else None,
+        draft,
         draft_method(profile, draft is not None),
         vocabularies,
         probed.use_extra_bufts,
@@ -96,19 +104,12 @@ def draft_method(profile: Profile, has_model: bool) -> DraftMethod:
 
 
 def _first_that_suits(
-    names: Sequence[str],
-    target: GGUF,
-    find: Callable[[str], GGUF],
-    require_room: Callable[[GGUF, GGUF], None],
-) -> GGUF | None:
+    names: Sequence[str], examine: Callable[[str], _Candidate]
+) -> _Candidate | tuple[None, None]:
     """The first head or draft model that is here, and works and fits beside the target."""
     for name in names:
         try:
-            draft = find(name)
-            require_compatible(target, draft)
-            require_room(target, draft)
+            return examine(name)
         except (SpecchatError, SpecEngineError) as error:
             logger.info("not drafting with %s: %s", name, error)
-        else:
-            return draft
-    return None
+    return None, None

@@ -37,6 +37,11 @@ class BlockShape:
         return self.size if self.anchored else self.size - 1
 
 
+def kind_of_blocks(head: GGUF) -> str:
+    """What the field calls it."""
+    return "DSpark" if _has_markov(head) else "DFlash 2" if _has_selector(head) else "DFlash"
+
+
 def block_shape(head: GGUF) -> BlockShape:
     """What the header tells. `why_broken` has found nothing."""
     mask = head.token_id("mask")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from specengine.errors import ModelFileError, VocabMismatchError
@@ -51,7 +51,8 @@ class Comparison:
 
     Ids below `n_shared` mean the same in both. `overlap` is the share of the draft model's tokens
     that the target has, too, whatever their ids. `notices` are differences that leave the pair
-    working, one line each.
+    working, one line each. `mask_token` is the draft model's id for tokens to be drafted, where it
+    can draft them all in one pass.
     """
 
     verdict: Verdict
@@ -63,12 +64,18 @@ class Comparison:
     difference: Difference | None = None
     cause: str | None = None
     notices: tuple[str, ...] = ()
+    mask_token: int | None = None
 
 
-def compare(target: GGUF, draft: GGUF) -> Comparison:
-    """As `compare_vocabularies`; of a head also whether it was made for `target`."""
+def compare(target: GGUF, draft: GGUF, mask_token: int | None = None) -> Comparison:
+    """As `compare_vocabularies`; of a head also whether it was made for `target`, of a draft model
+    also its mask token, as `find_mask_token` takes and finds it.
+    """
     if not is_head(draft):
-        return compare_vocabularies(target, draft)
+        comparison = compare_vocabularies(target, draft)
+        mask = find_mask_token(draft, mask_token)
+        # As text there is no telling which token of the target a row is for.
+        return replace(comparison, mask_token=mask) if comparison.way != "text" else comparison
     n_target, n_draft = target.n_vocab, draft.n_vocab
     try:
         check_head(target, draft)
@@ -92,9 +99,9 @@ def compare_vocabularies(target: GGUF, draft: GGUF) -> Comparison:
     return Comparison(verdict, *sizes, min(sizes), way="ids", overlap=1.0, notices=notices)
 
 
-def require_compatible(target: GGUF, draft: GGUF) -> Comparison:
-    """The comparison of a pair that works. Raises VocabMismatchError for one that cannot."""
-    comparison = compare(target, draft)
+def require_compatible(target: GGUF, draft: GGUF, mask_token: int | None = None) -> Comparison:
+    """As `compare`, of a pair that works. Raises VocabMismatchError for one that cannot."""
+    comparison = compare(target, draft, mask_token)
     if comparison.way == "none":
         raise VocabMismatchError(
             f"{draft.path.name} cannot draft for {target.path.name}: {comparison.cause}; "
@@ -103,19 +110,19 @@ def require_compatible(target: GGUF, draft: GGUF) -> Comparison:
     return comparison
 
 
-def mask_token(draft: GGUF, given: int | None = None) -> int | None:
-    """The id that stands for tokens to be drafted, of a draft model that drafts them all at once.
+def find_mask_token(draft: GGUF, given: int | None = None) -> int | None:
+    """The id that stands for tokens to be drafted: `given`, or the one that the file names.
 
-    `given` outranks the file, and is needed where it names none: what converts PARD checkpoints
-    drops their `pard_token`. None: the model drafts token by token. Raises ModelFileError.
+    None: the model drafts token by token. Programs that convert PARD checkpoints drop their
+    `pard_token`, so it has to be given. Raises ModelFileError where the vocabulary has no such id.
     """
-    mask = draft.token_id("mask") if given is None else given
-    if mask is not None and not 0 <= mask < draft.n_vocab:
+    if given is not None and given >= draft.n_vocab:
         raise ModelFileError(
-            f"the mask token {mask} of {draft.path.name} is not in its vocabulary of "
+            f"the mask token {given} of {draft.path.name} is not in its vocabulary of "
             f"{draft.n_vocab}: name the right one in models.toml"
         )
-    return mask
+    mask = draft.token_id("mask") if given is None else given
+    return mask if mask is not None and mask < draft.n_vocab else None
 
 
 def _different(target: GGUF, draft: GGUF, difference: Difference | None) -> Comparison:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from specengine.block_heads import DFLASH, kind_of_blocks, why_broken
 from specengine.errors import ModelFileError
 from specengine.gguf import GGUF, Tensor
 
@@ -42,12 +43,25 @@ _RECORDED = frozenset(
     )
 )
 
+# Tensors that llama.cpp takes in no other type; conv_base: of the convolutions of DFlash 2.
+_UNQUANTIZED = ("norm", "sinks", "rope_freqs", "layer_output_scale", "conv_base")
+
 _WEIGHTS = ("F32", "F16", "BF16", "Q", "IQ", "TQ", "MXFP4", "NVFP4")  # how their types begin
 
 
 def is_head(gguf: GGUF) -> bool:
     """Whether a file can only draft for the target that it was made for."""
-    return gguf.architecture == EAGLE3
+    return gguf.architecture in (EAGLE3, DFLASH)
+
+
+def kind_of_head(head: GGUF) -> str:
+    """What the field calls it."""
+    return "EAGLE-3" if head.architecture == EAGLE3 else kind_of_blocks(head)
+
+
+def hidden_size(head: GGUF) -> int:
+    """Numbers of each of the target's hidden states."""
+    return head.n_embd if head.architecture == DFLASH else head.number("target_hidden_size", 0)
 
 
 def target_layers(head: GGUF) -> list[int]:
@@ -58,7 +72,7 @@ def target_layers(head: GGUF) -> list[int]:
 
 def feature_bytes(head: GGUF, n_ctx: int) -> int:
     """Memory for what the head reads of its target, with a context of `n_ctx` tokens."""
-    return n_ctx * len(target_layers(head)) * head.number("target_hidden_size", 0) * _FLOAT
+    return n_ctx * len(target_layers(head)) * hidden_size(head) * _FLOAT
 
 
 def check_head(target: GGUF, head: GGUF) -> None:
@@ -67,11 +81,13 @@ def check_head(target: GGUF, head: GGUF) -> None:
         raise ModelFileError(
             f"{head.path.name} reads the hidden states of its target, which a server does not send"
         )
-    n_embd, layers = head.number("target_hidden_size", 0), target_layers(head)
-    if len(layers) != 3 or any(not isinstance(layer, int) for layer in layers):
-        raise _broken(
-            head, f"an EAGLE-3 head reads three layers, and it names {len(layers) or 'none'}"
-        )
+    n_embd, layers = hidden_size(head), target_layers(head)
+    if not layers or any(not isinstance(layer, int) for layer in layers):
+        raise _broken(head, "it does not name the layers of its target that it reads")
+    if head.architecture == EAGLE3:
+        _check_eagle3(head)
+    elif cause := why_broken(head):
+        raise _broken(head, cause)
     if n_embd != target.n_embd:
         raise ModelFileError(
             f"{head.path.name} reads hidden states of {n_embd} numbers, those of "
@@ -108,11 +124,17 @@ def _check_vocabulary(target: GGUF, head: GGUF) -> None:
         )
 
 
-def _check_shape(head: GGUF) -> None:
-    """The sizes at which llama.cpp would end the process or divide by zero."""
+def _check_eagle3(head: GGUF) -> None:
+    n_read = len(target_layers(head))
+    if n_read != 3:
+        raise _broken(head, f"an EAGLE-3 head reads three layers, and it names {n_read}")
     n_layers = head.n_layer - head.number("nextn_predict_layers", 0)
     if head.n_layer != 1 or n_layers != 1:
-        raise _broken(head, f"llama.cpp runs heads of one layer, and it has {n_layers}")
+        raise _broken(head, f"llama.cpp runs EAGLE-3 heads of one layer, and it has {n_layers}")
+
+
+def _check_shape(head: GGUF) -> None:
+    """The sizes at which llama.cpp would end the process or divide by zero."""
     n_head = head.number("attention.head_count", 0)
     n_head_kv = head.number("attention.head_count_kv", n_head)
     if n_head < 1 or n_head_kv < 1 or n_head % n_head_kv:
@@ -132,7 +154,7 @@ def _check_tensors(target: GGUF, head: GGUF) -> None:
     for name, tensor in tensors.items():
         if name != "d2t" and not tensor.type_name.startswith(_WEIGHTS):
             raise _broken(head, f"its {name} has the type {tensor.type_name}")
-        if "norm" in name and tensor.type_name != "F32":
+        if any(part in name for part in _UNQUANTIZED) and tensor.type_name != "F32":
             raise _broken(head, f"its {name} has the type {tensor.type_name} instead of F32")
     _check_embeddings(target, head, tensors)
     _check_draft_ids(head, tensors)

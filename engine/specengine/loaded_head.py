@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from specengine.block_context import BlockContext
+from specengine.block_heads import DFLASH, block_shape
 from specengine.cancel import AbortFlag
 from specengine.costs import PassCosts
 from specengine.drafters import Drafter
+from specengine.drafters.block import BlockDrafter
 from specengine.drafters.head import HeadDrafter
-from specengine.gguf import read_gguf
+from specengine.gguf import GGUF, read_gguf
 from specengine.head_context import HeadContext
 from specengine.heads import check_head, target_layers
+from specengine.llama.block_cache import BlockCache
 from specengine.llama.head_cache import Eagle3Cache, HeadCache, HeadModel
 from specengine.llama.layer_inputs import LayerInputs
 from specengine.llama.model import LlamaModel
@@ -34,7 +38,7 @@ class LoadedHead:
     def __init__(
         self,
         name: str,
-        cache: HeadCache,
+        cache: HeadCache | BlockCache,
         target: LoadedModel,
         costs: PassCosts,
         abort: AbortFlag,
@@ -47,7 +51,11 @@ class LoadedHead:
         self.abort = abort
         self.placement = placement
         self.path = None if model is None else model.path
-        self.context = HeadContext(cache, target.context, costs)
+        self.context: HeadContext | BlockContext
+        if isinstance(cache, BlockCache):
+            self.context = BlockContext(cache, target.context, costs)
+        else:
+            self.context = HeadContext(cache, target.context, costs)
         self._cache, self._model = cache, model
         self._ends = target.vocab.eog
 
@@ -58,14 +66,18 @@ class LoadedHead:
 
     def drafter(self, transforms: Transforms, rule: AcceptanceRule) -> Drafter:
         """The drafter of one answer."""
+        if isinstance(self.context, BlockContext):
+            return BlockDrafter(self.name, self.context, self._ends, transforms, rule, self.abort)
         return HeadDrafter(self.name, self.context, self._ends, transforms, rule, self.abort)
 
     def calibrate(self) -> None:
-        """Measure what rows cost. Empties the cache; raises CancelledError."""
+        """Measure what drafts cost. Empties the cache; raises CancelledError."""
         self.context.calibrate()
 
     def measure_passes(self, *, prefix: int, repeats: int) -> dict[int, float]:
-        """Median seconds of a draft step, as of a pass over one token. Empties the cache."""
+        """Median seconds of a draft step, or of a whole draft by its length. Empties the cache."""
+        if isinstance(self.context, BlockContext):
+            return self.context.measure(prefix=prefix, repeats=repeats)
         return {1: self.context.measure_step(prefix=prefix, repeats=repeats)}
 
     def close(self) -> None:
@@ -98,7 +110,8 @@ def load_head(
     )
     try:
         features = LayerInputs(target.handle, target_layers(header), target_header.n_embd)
-        cache = Eagle3Cache(
+        cache = _open(
+            header,
             model,
             target.handle,
             width=features.width,
@@ -113,6 +126,12 @@ def load_head(
     target.context.record(features)
     costs = PassCosts(options.costs.get(path.name))
     return LoadedHead(path.stem, cache, target, costs, abort, model=model, placement=placement)
+
+
+def _open(header: GGUF, model: LlamaModel, target: Any, **settings: Any) -> HeadCache | BlockCache:
+    if header.architecture == DFLASH:
+        return BlockCache(model, target, block_shape(header), **settings)
+    return Eagle3Cache(model, target, **settings)
 
 
 def load_own_heads(target: LoadedModel, options: LoadOptions, abort: AbortFlag) -> LoadedHead:

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from specengine.calibrate import calibrate, measure_passes
 from specengine.cancel import AbortFlag
-from specengine.compatibility import Comparison
-from specengine.compatibility import mask_token as find_mask
+from specengine.compatibility import Comparison, find_mask_token
 from specengine.context import Context
 from specengine.controller import AdaptiveDraftLength, FixedDraftLength
 from specengine.costs import PassCosts
@@ -160,14 +159,12 @@ class Pair:
         *,
         method: DraftMethod = "lookup",
         vocabularies: Comparison | None = None,
-        mask_token: int | None = None,
         options: LoadOptions | None = None,
         abort: AbortFlag | None = None,
         on_progress: Callable[[str, float], None] | None = None,
     ) -> None:
         """Load the models. `vocabularies`: how those of the two compare; equal, where it is None.
-        `mask_token`: as `compatibility.mask_token` takes it. With the method `mtp` the heads in the
-        target's own file are loaded, too.
+        With the method `mtp` the heads in the target's own file are loaded, too.
 
         `on_progress(file name, fraction)`. Raises ModelFileError, BackendError, CancelledError.
         """
@@ -210,7 +207,8 @@ class Pair:
                 head = partial(load_head, target=self._target, options=options, abort=abort)
                 self._draft = load(draft, first[0], head)
             elif draft is not None:
-                mask = find_mask(headers[0], mask_token)
+                found = find_mask_token(headers[0])
+                mask = found if vocabularies is None else vocabularies.mask_token
                 rows = 1 if mask is None else MAX_DRAFT
                 small = partial(model, abort=abort, max_rows=rows, mask_token=mask)
                 self._draft = load(draft, first[0], small)

@@ -12,7 +12,7 @@ from specchat.models.registry import Registry, load_registry
 from specchat.preparation import PreparedPair, prepare
 from specchat.selection import select_profile
 from specchat.settings import Settings
-from specengine.errors import VocabMismatchError
+from specengine.errors import ModelFileError, VocabMismatchError
 from specengine.llama.probe import ProbeResult
 from support.eagle3_heads import random_head, write_head
 from support.gguf_files import WORDS, write_gguf
@@ -69,6 +69,20 @@ def test_a_named_draft_model_drafts_beside_lookup(registry: Registry) -> None:
     assert (ready.draft.name, ready.method) == ("same.gguf", "cascade")
     assert ready.vocabularies is not None
     assert ready.vocabularies.way == "ids"
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_mask_token_in_the_registry_lets_a_model_draft_in_one_pass(tmp_path: Path) -> None:
+    own = tmp_path / "masked.toml"
+    entry = "[models.same]\n"
+    text = REGISTRY.format(folder=tmp_path.as_uri()).replace(entry, f"{entry}mask_token = 7\n")
+    own.write_text(text, encoding="utf-8")
+    vocabularies = prepared(load_registry(own)).vocabularies
+    assert vocabularies is not None
+    assert vocabularies.mask_token == 7
+    own.write_text(text.replace("= 7", f"= {len(WORDS)}"), encoding="utf-8")
+    with pytest.raises(ModelFileError, match="mask token 62 of same.gguf is not in its vocabulary"):
+        prepared(load_registry(own))
 
 
 def test_a_draft_model_of_another_vocabulary_is_taken_too(registry: Registry) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from gguf import TokenType
 
-from specengine.compatibility import compare_vocabularies, mask_token, require_compatible
+from specengine.compatibility import compare, compare_vocabularies, require_compatible
 from specengine.errors import ModelFileError, VocabMismatchError
 from specengine.gguf import GGUF, read_gguf
 from support.gguf_files import WORDS, write_gguf
@@ -112,8 +112,17 @@ def test_real_pairs(tiny_model: Path, laptop_models: tuple[Path, Path]) -> None:
 
 
 def test_a_mask_token_is_the_files_own_or_the_one_that_is_given(model: Any) -> None:
+    target, draft = model("target"), model("draft")
     named = model("named", extra={"tokenizer.ggml.mask_token_id": 7})
-    assert [mask_token(model("draft")), mask_token(named)] == [None, 7]
-    assert [mask_token(model("draft"), 9), mask_token(named, 9)] == [9, 9]
+    wrong = model("wrong", extra={"tokenizer.ggml.mask_token_id": len(WORDS)})
+    found = [compare(target, file).mask_token for file in (draft, named, wrong)]
+    assert found == [None, 7, None]
+    assert [compare(target, file, 9).mask_token for file in (draft, named)] == [9, 9]
     with pytest.raises(ModelFileError, match=r"mask token 62 of named.gguf is not in its voc.* 62"):
-        mask_token(named, len(WORDS))
+        compare(target, named, len(WORDS))
+
+
+def test_drafts_that_travel_as_text_are_made_token_by_token(model: Any) -> None:
+    other = model("other", tokens=[*WORDS[:10], *"abcdefghi"])
+    comparison = compare(model("target"), other, 7)
+    assert (comparison.way, comparison.mask_token) == ("text", None)

@@ -27,6 +27,7 @@ from specchat.models.store import ModelStore
 from specengine.compatibility import Comparison, Way, compare
 from specengine.errors import ModelFileError
 from specengine.gguf import GGUF, read_gguf, read_language_model
+from specengine.heads import kind_of_head
 from specengine.layerskip import write_first_layers
 from specengine.model_memory import model_memory
 
@@ -34,7 +35,6 @@ _WAYS: dict[Way, str] = {
     "ids": "token by token: the vocabularies agree",
     "tokens": "with the tokens that both have",
     "text": "as text that is encoded for it",
-    "head": "as a head that reads its hidden states",
 }
 
 _WIDE = 250  # columns of a table that no terminal shows: lines stay whole for grep
@@ -95,7 +95,7 @@ def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
     """Whether and how DRAFT can draft for TARGET (names or GGUF files). Exits 1 where it cannot."""
     registry = _registry()
     pair = [read_language_model(_local_file(registry, name)) for name in (target, draft)]
-    comparison = compare(pair[0], pair[1])
+    comparison = compare(pair[0], pair[1], registry.mask_token(draft))
     memory = {
         "needed": sum(model_memory(gguf, n_ctx).total for gguf in pair),
         "available": available_memory(),
@@ -240,16 +240,27 @@ def _explained(
     if comparison.way == "none":
         yield f"no: {comparison.cause}"
     else:
-        yield f"yes: {draft.path.name} can draft for {target.path.name}, {_WAYS[comparison.way]}"
+        yield f"yes: {draft.path.name} can draft for {target.path.name}, {_way(draft, comparison)}"
     if comparison.verdict == "different" and comparison.way != "none":
         yield f"the vocabularies differ: {comparison.cause}"
         yield f"the target has {comparison.overlap:.0%} of the draft model's tokens"
+    if comparison.mask_token is not None:
+        yield (
+            f"it drafts all tokens in one pass if it was trained to (mask token "
+            f"{comparison.mask_token}), or token by token: what pays is found out while it drafts"
+        )
     yield from comparison.notices
     fits = "which fits" if memory["needed"] <= memory["available"] else "which does not fit"
     yield (
         f"together they need {readable_size(memory['needed'])} of memory at {memory['n_ctx']} "
         f"tokens of context, {fits}: {readable_size(memory['available'])} are available"
     )
+
+
+def _way(draft: GGUF, comparison: Comparison) -> str:
+    if comparison.way == "head":
+        return f"as a head ({kind_of_head(draft)}) that reads its hidden states"
+    return _WAYS[comparison.way]
 
 
 def _size(size: int | None) -> str:

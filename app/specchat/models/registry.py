@@ -62,6 +62,10 @@ class Model(_Entry):
     """Absent: learned from the source."""
     head_for: str | None = None
     """The model whose hidden states it goes on from: a head, which drafts for that one alone."""
+    mask_token: int | None = Field(default=None, ge=0)
+    """Of a model that drafts all tokens in one pass, the id that stands for them, where its file
+    does not name it: `pard_token` in the configuration of PARD checkpoints.
+    """
 
     @property
     def file_name(self) -> str:
@@ -150,6 +154,11 @@ class Registry:
             return [self.models[name]]
         near = _suggestion(name, [*self.profiles, *self.models])
         raise RegistryError(f"there is no model or profile {name!r}{near}")
+
+    def mask_token(self, name: str) -> int | None:
+        """The mask token of the model `name`, where its entry has one; None for a file."""
+        model = self.models.get(name)
+        return model.mask_token if model is not None else None
 
     def resolve(self, text: str) -> Model | Path:
         """What a person may mean: a model's name, a path, or what another program calls its file.

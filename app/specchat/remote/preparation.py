@@ -74,7 +74,7 @@ def prepare_remote(
             on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
         )
         draft = read_gguf(path)
-        vocabularies = require_compatible(read_gguf(vocabulary), draft)
+        vocabularies = require_compatible(read_gguf(vocabulary), draft, registry.mask_token(name))
         require_memory(draft, None, model.n_ctx)
     probed = probe(locations.cache_dir())
     if not probed.works:

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from specchat.commands.models import command
+from support.block_heads import random_block_head, write_block_head
 from support.eagle3_heads import random_head, write_head
 from support.file_server import FileServer, file_server
 from support.gguf_files import WORDS, write_gguf
@@ -176,13 +177,37 @@ def test_a_head_is_checked_against_the_target_that_it_was_made_for(tmp_path: Pat
     head = write_head(tmp_path / "head.gguf", weights, whole)
     result = models("check", str(whole), str(head))
     assert result.exit_code == 0
-    said = "yes: head.gguf can draft for whole.gguf, as a head that reads its hidden states"
+    said = (
+        "yes: head.gguf can draft for whole.gguf, as a head (EAGLE-3) that reads its hidden states"
+    )
     assert said in result.stdout
     assert models_json("check", str(whole), str(head))["way"] == "head"
     write_head(head, weights, whole, metadata={"target_layers": [0, 1, 9]})
     result = models("check", str(whole), str(head))
     assert result.exit_code == 1
     assert "no: the head reads layer 9 of its target, but whole.gguf has layers" in result.stdout
+
+
+def test_a_block_head_is_told_by_its_kind(tmp_path: Path) -> None:
+    whole = write_gguf(tmp_path / "whole.gguf")
+    for settings, kind in (({}, "DFlash"), ({"markov": True}, "DSpark")):
+        weights = random_block_head(64, len(WORDS), layers=(0, 3), mask=1, **settings)
+        head = write_block_head(tmp_path / "head.gguf", weights, whole)
+        output = models("check", str(whole), str(head)).stdout
+        assert f"can draft for whole.gguf, as a head ({kind}) that reads its hidden" in output
+    write_block_head(head, weights, whole, metadata={"tokenizer.ggml.mask_token_id": None})
+    result = models("check", str(whole), str(head))
+    assert result.exit_code == 1
+    assert "no: head.gguf cannot be used: a block head needs a mask token" in result.stdout
+
+
+def test_a_model_that_drafts_in_one_pass_is_told_by_its_mask_token(tmp_path: Path) -> None:
+    masked = write_gguf(tmp_path / "masked.gguf", extra={"tokenizer.ggml.mask_token_id": 7})
+    models_json("pull", "small")
+    output = models("check", "small", str(masked)).stdout
+    assert "it drafts all tokens in one pass if it was trained to (mask token 7)" in output
+    assert models_json("check", "small", str(masked))["mask_token"] == 7
+    assert models_json("check", str(masked), "small")["mask_token"] is None
 
 
 def test_what_is_no_language_model_drafts_for_nobody(tmp_path: Path) -> None:
