@@ -81,7 +81,7 @@ def test_a_mask_token_in_the_registry_lets_a_model_draft_in_one_pass(tmp_path: P
     assert vocabularies is not None
     assert vocabularies.mask_token == 7
     own.write_text(text.replace("= 7", f"= {len(WORDS)}"), encoding="utf-8")
-    with pytest.raises(ModelFileError, match="mask token 62 of same.gguf is not in its vocabulary"):
+    with pytest.raises(ModelFileError, match="mask token 62 of same"):
         prepared(load_registry(own))
 
 
