@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specengine.context import Context
 from specengine.draft import Verdict
 from specengine.errors import CancelledError
 from specengine.pair import LoadOptions, Pair
@@ -70,6 +71,7 @@ def distort(pair: Pair, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Multiply the logits of the draft model."""
     assert pair._draft is not None
     context = pair._draft.context
+    assert isinstance(context, Context)
     monkeypatch.setattr(context, "_cache", Scaled(context._cache, factor))
 
 
