@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
@@ -45,7 +46,7 @@ class SpecchatApp(App[None]):
     ]
 
     def __init__(self, services: Services) -> None:
-        super().__init__()
+        super().__init__(driver_class=_driver())
         self._services = services
         for theme in THEMES:
             self.register_theme(theme)
@@ -111,3 +112,12 @@ class SpecchatApp(App[None]):
             self.exit(return_code=1, message="specchat: the end of this chat could not be saved")
         else:
             self.exit()
+
+
+def _driver() -> type[Driver] | None:
+    """None where Textual's own is used."""
+    if sys.platform == "win32":
+        return None
+    from specchat.tui.driver import TerminalDriver
+
+    return TerminalDriver
