@@ -17,10 +17,11 @@ from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specengine.compatibility import Comparison, require_compatible
 from specengine.drafting import DraftMethod
-from specengine.errors import BackendError, SpecEngineError
+from specengine.errors import BackendError, ModelFileError, SpecEngineError
 from specengine.events import Progress
 from specengine.gguf import GGUF, read_gguf
 from specengine.llama.probe import probe
+from specengine.mtp import check_own_heads
 from specengine.placement import GpuLayers
 
 logger = logging.getLogger(__name__)
@@ -79,8 +80,9 @@ def prepare(
         return draft.path, vocabularies
 
     target = fetch(profile.target)
+    own_heads = _has_own_heads(profile, target)
     draft, vocabularies = None, None
-    if profile.draft == "auto":
+    if profile.draft == "auto" and not own_heads:
         names = [*registry.heads_for(profile.target), *profile.alternatives]
         draft, vocabularies = _first_that_suits(names, partial(examine, offline=True))
     elif profile.draft and profile.draft not in DRAFTERS_WITHOUT_MODEL:
@@ -90,16 +92,40 @@ def prepare(
     return PreparedPair(
         target.path,
         draft,
-        draft_method(profile, draft is not None),
+        "mtp" if own_heads else draft_method(profile, draft is not None),
         vocabularies,
         probed.use_extra_bufts,
     )
 
 
+def _has_own_heads(profile: Profile, target: GGUF) -> bool:
+    """Whether the heads in the target's own file are to draft. Raises ModelFileError where they
+    are asked for and cannot.
+    """
+    if profile.draft not in ("mtp", "auto"):
+        return False
+    try:
+        check_own_heads(target)
+    except ModelFileError as error:
+        if profile.draft == "mtp":
+            raise
+        logger.info("not drafting with heads of its own: %s", error)
+        return False
+    return True
+
+
 def draft_method(profile: Profile, has_model: bool) -> DraftMethod:
-    """What drafts for `profile`; `has_model`: whether a draft model is loaded."""
+    """What drafts beside `profile`'s target; `has_model`: whether a draft model is loaded.
+
+    Raises BackendError for the heads of a target that is elsewhere.
+    """
     if has_model:
         return "cascade"
+    if profile.draft == "mtp":
+        raise BackendError(
+            "mtp drafts with heads in the target's own file, which a server does not share: "
+            "draft by lookup or with a model"
+        )
     return "lookup" if profile.draft in ("lookup", "auto") else "none"
 
 

@@ -242,6 +242,11 @@ class Pair:
         return self._target.model.chat_template
 
     @property
+    def has_draft_model(self) -> bool:
+        """Whether a draft model, a head, or heads in the target's file are loaded."""
+        return self._draft is not None
+
+    @property
     def files(self) -> list[Path]:
         """The target's file and, where there is one, the draft model's."""
         return [loaded.path for loaded in self._loaded if loaded.path is not None]

@@ -77,7 +77,7 @@ class _Verification:
         self._plan = plan
         self._on_progress = on_progress
         self._methods: tuple[DraftMethod, ...] = ("lookup",)
-        if len(pair.files) > 1:
+        if pair.has_draft_model:
             self._methods = ("lookup", "model")
 
     def padding(self) -> Check:

@@ -9,13 +9,14 @@ import pytest
 from specchat import preparation
 from specchat.errors import SpecchatError
 from specchat.models.registry import Registry, load_registry
-from specchat.preparation import PreparedPair, prepare
+from specchat.preparation import PreparedPair, draft_method, prepare
 from specchat.selection import select_profile
 from specchat.settings import Settings
-from specengine.errors import ModelFileError, VocabMismatchError
+from specengine.errors import BackendError, ModelFileError, VocabMismatchError
 from specengine.llama.probe import ProbeResult
 from support.eagle3_heads import random_head, write_head
 from support.gguf_files import WORDS, write_gguf
+from support.mtp_models import write_step35
 
 REGISTRY = """
 [models.big]
@@ -121,6 +122,25 @@ def test_auto_takes_a_head_of_the_target_before_any_draft_model(registry: Regist
     other = prepared(registry, target="other", draft="auto")
     assert other.draft is not None
     assert other.draft.name == "same.gguf"
+
+
+def test_heads_in_the_targets_own_file_draft_if_asked_for_and_before_all_others(
+    registry: Registry, tmp_path: Path
+) -> None:
+    write_step35(tmp_path / "other.gguf", 1, WORDS[:39])
+    ready = prepared(registry, target="other", draft="mtp")
+    assert (ready.draft, ready.method) == (None, "mtp")
+    prepared(registry, draft="same")
+    assert prepared(registry, target="other", draft="auto").method == "mtp"
+    assert prepared(registry, target="other", draft="lookup").method == "lookup"
+    with pytest.raises(ModelFileError, match=r"big.gguf has no heads for multi-token prediction"):
+        prepared(registry, draft="mtp")
+
+
+def test_the_heads_of_a_target_elsewhere_are_not_here(registry: Registry) -> None:
+    profile = select_profile(registry, Settings(), profile="pair", draft="mtp")
+    with pytest.raises(BackendError, match="which a server does not share"):
+        draft_method(profile, has_model=False)
 
 
 def test_a_head_of_another_target_is_refused_before_it_is_loaded(registry: Registry) -> None:

@@ -26,7 +26,7 @@ def model_options(command: F) -> F:
         click.option(
             "--draft",
             metavar="MODEL",
-            help="Drafter: a registry name, a GGUF file, lookup, none, or auto (what is here).",
+            help="Drafter: a registry name, a GGUF file, lookup, mtp, none, or auto, what is here.",
         ),
         click.option("--system", metavar="TEXT", help="System message; an empty one is sent too."),
         click.option("--threads", type=int, help="Threads for llama.cpp."),

@@ -27,7 +27,7 @@ from specchat.models.sources import problem
 from specchat.remote.address import is_url
 from specengine.sampling import SamplingParams
 
-DRAFTERS_WITHOUT_MODEL = ("none", "lookup", "auto")
+DRAFTERS_WITHOUT_MODEL = ("none", "lookup", "mtp", "auto")
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -81,8 +81,9 @@ class Profile(_Entry):
     target: str
     """A model's name, or the address of a server."""
     draft: str | None = None
-    """`lookup`, `none` (as if absent), a model's name (lookup drafts beside it), or `auto`: lookup
-    and the first that is on this computer of the target's heads and the alternatives.
+    """`lookup`, `none` (as if absent), a model's name (lookup drafts beside it), `mtp` (lookup and
+    the heads in the target's own file), or `auto`: lookup, and the first that is on this computer
+    of the heads in the target's file, the heads for it, and the alternatives.
     """
     alternatives: tuple[str, ...] = ()
     """Models that can draft instead; pulled together with the profile."""
