@@ -162,9 +162,9 @@ class Context:
         """Logits after each of the last `last` tokens of `tokens`, shape (last, n_vocab).
 
         The result is a view, valid until the next call. `on_progress(done, total)` is called after
-        each chunk of an evaluation that takes several. Passes have at least `width` tokens: padding.
-        Raises ContextFullError where `tokens` does not fit, CancelledError or BackendError where a
-        pass did not finish: the cache is valid even then.
+        each chunk of an evaluation that takes several. Passes are padded to `width` tokens. Raises
+        ContextFullError where `tokens` does not fit, CancelledError or BackendError where a pass
+        did not finish: the cache is valid even then.
         """
         wanted = as_tokens(tokens)
         self._check(wanted, last)
