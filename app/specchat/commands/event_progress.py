@@ -9,6 +9,7 @@ from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from specchat.models.progress import DownloadProgress
+from specchat.tui.printable import one_line
 from specengine.events import Progress
 
 _VERBS = {
@@ -65,7 +66,8 @@ class EventProgress:
             self._download.__enter__()
         else:
             self._bar.start()
-            self._task = self._bar.add_task(f"{_VERBS[event.stage]} {event.label}", total=None)
+            text = one_line(f"{_VERBS[event.stage]} {event.label}")
+            self._task = self._bar.add_task(text, total=None)
 
     def _close(self) -> None:
         if self._download is not None:

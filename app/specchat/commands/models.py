@@ -137,7 +137,7 @@ def layerskip(target: str, n_layers: int, output: Path | None) -> None:
     source = _local_file(_registry(), target)
     output = output or locations.models_dir() / f"{source.stem}-first-{n_layers}.gguf"
     written = write_first_layers(source, n_layers, output)
-    click.echo(f"{written.path}: {n_layers} layers, {readable_size(written.file_size)}")
+    click.echo(_plain(f"{written.path}: {n_layers} layers, {readable_size(written.file_size)}"))
 
 
 @command.command()

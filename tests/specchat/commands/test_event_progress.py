@@ -1,0 +1,22 @@
+"""Progress on a terminal: whatever a model file is called, the terminal obeys none of it."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from specchat.commands import event_progress
+from specchat.commands.event_progress import EventProgress
+from specengine.events import Progress
+
+
+def test_escape_sequences_in_a_name_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = StringIO()
+    console = Console(file=screen, force_terminal=True, no_color=True, width=100)
+    monkeypatch.setattr(event_progress, "Console", lambda **_: console)
+    with EventProgress() as progress:
+        progress.update(Progress("load", 1, 2, "a\x1b]0;title\x07.gguf"))
+    assert "loading a\u241b]0;title\u2407.gguf" in screen.getvalue()
+    assert "\x1b]0;" not in screen.getvalue()
