@@ -31,6 +31,7 @@ from support.remote_chat import QUESTION, ask, remote_runtime
 from support.serve_process import free_port, serving
 from support.verify_server import running_server
 
+_READY = b"Ask anything"  # stands in the empty prompt
 N = 100
 OPTIONS = AnswerOptions(sampling=SamplingParams(temperature=0.7, seed=5), max_tokens=N)
 
@@ -147,17 +148,18 @@ def until_killed(url: str, home: Path, database: Path) -> str:
     )
     os.close(theirs)
     os.set_blocking(ours, False)
+    shown = b""
+    deadline = time.monotonic() + 120
     try:
-        os.write(ours, QUESTION.encode() + b"\r")
-        deadline = time.monotonic() + 120
-        while True:
+        while len(stored_answer(database)) < 20:
             assert time.monotonic() < deadline, "nothing was stored"
             assert asking.poll() is None, "the program ended by itself"
+            was_ready = _READY in shown
             with suppress(BlockingIOError):
-                os.read(ours, 1 << 16)
+                shown += os.read(ours, 1 << 16)
+            if _READY in shown and not was_ready:
+                os.write(ours, QUESTION.encode() + b"\r")
             time.sleep(0.05)
-            if len(stored_answer(database)) > 20:
-                break
         asking.kill()
         asking.wait()
     finally:
