@@ -12,7 +12,7 @@ from specengine.errors import ModelFileError
 from specengine.events import Finished
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
-from support.mtp_models import N_VOCAB, write_step35
+from support.mtp_models import N_VOCAB, write_qwen35, write_step35
 
 GREEDY = SamplingParams(temperature=0)
 OPTIONS = LoadOptions(n_ctx=256, n_threads=1)
@@ -20,9 +20,13 @@ PROMPT = [(7 * i + i * i) % (N_VOCAB - 1) for i in range(70)]
 WORDS = [chr(97 + i) if i < 26 else chr(39 + i) for i in range(N_VOCAB)]
 
 
-@pytest.fixture(params=[1, 3], ids=["one head", "three heads"])
+@pytest.fixture(params=["one head", "three heads", "hybrid"])
 def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Pair]:
-    path = write_step35(tmp_path / "model.gguf", request.param, WORDS)
+    path = tmp_path / "model.gguf"
+    if request.param == "hybrid":
+        write_qwen35(path, WORDS)
+    else:
+        write_step35(path, 1 if request.param == "one head" else 3, WORDS)
     pair = Pair(path, method="mtp", options=OPTIONS)
     yield pair
     pair.close()

@@ -1,7 +1,7 @@
-"""A small random model with heads for multi-token prediction, and these heads in NumPy.
+"""Small random models with heads for multi-token prediction, and such heads in NumPy.
 
-The architecture is `step35` with dense layers: attention over all tokens, heads that each belong to
-one draft token.
+`step35` with dense layers: attention over all tokens, heads that each belong to one draft token.
+`qwen35`: recurrent layers between those with attention, and one head, which repeats itself.
 """
 
 from __future__ import annotations
@@ -55,6 +55,75 @@ def write_step35(
     for name, values in _tensors(n_heads).items():
         if name not in leave_out:
             writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def write_qwen35(path: Path, vocabulary: Sequence[str]) -> Path:
+    """Three layers with a recurrent state, one with attention, one head."""
+    writer = gguf.GGUFWriter(path, "qwen35")
+    state, groups, width, n_trunk = 16, 2, 4, 4
+    writer.add_block_count(n_trunk + 1)
+    writer.add_nextn_predict_layers(1)
+    writer.add_context_length(512)
+    writer.add_embedding_length(N_EMBD)
+    writer.add_feed_forward_length(N_FF)
+    writer.add_head_count(N_HEAD)
+    writer.add_head_count_kv(N_HEAD_KV)
+    writer.add_key_length(HEAD_DIM)
+    writer.add_value_length(HEAD_DIM)
+    writer.add_layer_norm_rms_eps(EPSILON)
+    writer.add_rope_dimension_count(HEAD_DIM)
+    writer.add_rope_freq_base(ROPE_BASE)
+    writer.add_array("qwen35.rope.dimension_sections", [3, 3, 2, 0])
+    writer.add_uint32("qwen35.full_attention_interval", n_trunk)
+    writer.add_ssm_conv_kernel(width)
+    writer.add_ssm_inner_size(state * groups)
+    writer.add_ssm_state_size(state)
+    writer.add_ssm_time_step_rank(groups)
+    writer.add_ssm_group_count(groups)
+    _add_vocabulary(writer, vocabulary)
+    rng = np.random.default_rng(3)
+
+    def add(name: str, values: NDArray[np.float64]) -> None:
+        writer.add_tensor(name, values.astype(np.float32))
+
+    def matrix(name: str, rows: int, columns: int, scale: float = 1) -> None:
+        add(f"{name}.weight", rng.standard_normal((rows, columns)) * scale / columns**0.5)
+
+    matrix("token_embd", N_VOCAB, N_EMBD, scale=6)
+    matrix("output", N_VOCAB, N_EMBD, scale=3)
+    add("output_norm.weight", np.ones(N_EMBD))
+    for layer in range(n_trunk + 1):
+        block = f"blk.{layer}"
+        add(f"{block}.attn_norm.weight", np.ones(N_EMBD))
+        add(f"{block}.post_attention_norm.weight", np.ones(N_EMBD))
+        if layer >= n_trunk - 1:
+            matrix(f"{block}.attn_q", 2 * N_HEAD * HEAD_DIM, N_EMBD)  # with a gate
+            matrix(f"{block}.attn_k", N_HEAD_KV * HEAD_DIM, N_EMBD)
+            matrix(f"{block}.attn_v", N_HEAD_KV * HEAD_DIM, N_EMBD)
+            matrix(f"{block}.attn_output", N_EMBD, N_HEAD * HEAD_DIM)
+            add(f"{block}.attn_q_norm.weight", np.ones(HEAD_DIM))
+            add(f"{block}.attn_k_norm.weight", np.ones(HEAD_DIM))
+        else:
+            matrix(f"{block}.attn_qkv", 3 * state * groups, N_EMBD)
+            matrix(f"{block}.attn_gate", state * groups, N_EMBD)
+            matrix(f"{block}.ssm_conv1d", 3 * state * groups, width)
+            matrix(f"{block}.ssm_beta", groups, N_EMBD)
+            matrix(f"{block}.ssm_alpha", groups, N_EMBD)
+            matrix(f"{block}.ssm_out", N_EMBD, state * groups)
+            add(f"{block}.ssm_dt.bias", np.full(groups, -1.0))
+            add(f"{block}.ssm_a", np.full(groups, -0.3))
+            add(f"{block}.ssm_norm.weight", np.ones(state))
+        matrix(f"{block}.ffn_gate", N_FF, N_EMBD)
+        matrix(f"{block}.ffn_up", N_FF, N_EMBD)
+        matrix(f"{block}.ffn_down", N_EMBD, N_FF)
+    matrix(f"blk.{n_trunk}.nextn.eh_proj", N_EMBD, 2 * N_EMBD)
+    add(f"blk.{n_trunk}.nextn.enorm.weight", np.ones(N_EMBD))
+    add(f"blk.{n_trunk}.nextn.hnorm.weight", np.ones(N_EMBD))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
