@@ -30,7 +30,11 @@ class TokenBuffer:
         return self._data[: self._length]
 
     def append(self, token: int) -> None:
-        self.extend((token,))
+        if self._length == len(self._data):
+            self.extend((token,))
+            return
+        self._data[self._length] = token
+        self._length += 1
 
     def extend(self, tokens: Sequence[int] | Tokens) -> None:
         end = self._length + len(tokens)

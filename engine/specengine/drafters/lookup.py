@@ -62,12 +62,12 @@ class LookupDrafter:
         self._found = found
         if found is None:
             return None
-        return Offer(found.kind, len(found.tokens), found.prior, family=self.name)
+        return Offer(found.kind, found.longest, _PRIORS[found.kind], family=self.name)
 
     def propose(self, prefix: Tokens, k: int) -> Draft:
         draft = Draft()
         if self._found is not None:
-            for token in self._found.tokens[:k]:
+            for token in self._found.tokens(k):
                 draft.append(token, None)
         return draft
 
@@ -87,27 +87,37 @@ class LookupDrafter:
 
 @dataclass(frozen=True, slots=True)
 class _Continuation:
-    tokens: list[int]
+    copies: list[list[int]]
+    """What followed each match, the newest first; none is empty."""
     kind: str
-    prior: float
+
+    @property
+    def longest(self) -> int:
+        """Tokens that can be drafted, at most."""
+        return max(map(len, self.copies))
+
+    def tokens(self, k: int) -> list[int]:
+        """The most frequent continuation, token by token; the newest among equals."""
+        copies = self.copies
+        if len(copies) == 1:
+            return copies[0][:k]
+        tokens: list[int] = []
+        while len(tokens) < k and (
+            votes := Counter(copy[len(tokens)] for copy in copies if len(tokens) < len(copy))
+        ):
+            token = votes.most_common(1)[0][0]
+            copies = [c for c in copies if len(tokens) < len(c) and c[len(tokens)] == token]
+            tokens.append(token)
+        return tokens
 
 
 def _continuation(matches: Matches, text: Tokens, source: str) -> _Continuation | None:
-    """The most frequent continuation of `matches` in `text`, token by token; newest among equals.
-
-    None where nothing follows any of them.
-    """
-    copies = [copy for p in matches.positions.tolist() if (copy := _copy(text, p))]
+    """What followed `matches` in `text`; None where nothing follows any of them."""
+    copies = [copy for p in matches.positions if (copy := _copy(text, p))]
     if not copies:
         return None
     agreed = len({copy[0] for copy in copies}) == 1
-    tokens: list[int] = []
-    while votes := Counter(copy[len(tokens)] for copy in copies if len(tokens) < len(copy)):
-        token = votes.most_common(1)[0][0]
-        copies = [c for c in copies if len(tokens) < len(c) and c[len(tokens)] == token]
-        tokens.append(token)
-    kind = f"{source}-{_certainty(matches.length, agreed)}"
-    return _Continuation(tokens, kind, _PRIORS[kind])
+    return _Continuation(copies, f"{source}-{_certainty(matches.length, agreed)}")
 
 
 def _copy(text: Tokens, position: int) -> list[int]:

@@ -8,9 +8,9 @@ each, many at once without a loop, and one takes 16 bytes of memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import lru_cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -39,11 +39,11 @@ Hashes = NDArray[np.uint16]
 @dataclass(frozen=True, slots=True)
 class Matches:
     """The positions of a text whose `length` tokens before are those at the end of another, or of
-    the text itself. Newest first, shape (n,), n at least 1.
+    the text itself. Newest first, at least one.
     """
 
     length: int
-    positions: Tokens
+    positions: list[int]
 
 
 class SuffixIndex:
@@ -90,19 +90,20 @@ class SuffixIndex:
         """
         if not len(self):
             return None
-        hashes = _hashes_of_window(end[-_WINDOW:].tolist())
+        wanted = end.tolist()
+        hashes = _hashes_of_window(tuple(wanted[-_WINDOW:]))
+        wanted.reverse()
         for i in reversed(range(len(_LENGTHS))):
             positions = self._chains[i].newest(hashes[i], _CANDIDATES)
-            if not len(positions):
-                continue
-            lengths = self._match_lengths(positions, end)
-            longest = int(lengths.max())
+            lengths = [self._match_length(position, wanted) for position in positions]
+            longest = max(lengths, default=0)
             if longest >= _LENGTHS[i]:  # else only hashes were equal
-                return Matches(longest, positions[lengths == longest])
+                pairs = zip(positions, lengths, strict=True)
+                return Matches(longest, [p for p, length in pairs if length == longest])
         return None
 
     def _append(self, token: int) -> None:
-        hashes = _hashes_of_window(self._padded.view()[-_WINDOW:].tolist())
+        hashes = _hashes_of_window(tuple(self._padded.view()[-_WINDOW:].tolist()))
         self._padded.append(token)
         for chain, hash_ in zip(self._chains, hashes, strict=True):
             chain.append(hash_)
@@ -111,11 +112,16 @@ class SuffixIndex:
         """The hashes of the n-grams before each position from `start` on."""
         return _hashes(self._padded.view()[LONGEST_MATCH + start - _WINDOW : -1])
 
-    def _match_lengths(self, positions: Tokens, end: Tokens) -> NDArray[np.intp]:
-        """How many tokens before each position are those of `end`; shape (n_positions,)."""
-        before = sliding_window_view(self._padded.view(), LONGEST_MATCH)[positions]
-        differs = ((before != end) | (end == NOTHING))[:, ::-1]
-        return np.where(differs.any(axis=1), differs.argmax(axis=1), LONGEST_MATCH)
+    def _match_length(self, position: int, wanted: Sequence[int]) -> int:
+        """How many tokens before `position` are the first of `wanted`, which runs backwards."""
+        before = self._padded.view()[position : position + LONGEST_MATCH].tolist()
+        before.reverse()
+        length = 0
+        for token, wish in zip(before, wanted, strict=True):
+            if token != wish or wish == NOTHING:
+                break
+            length += 1
+        return length
 
 
 class _Chain:
@@ -128,7 +134,7 @@ class _Chain:
     def append(self, hash_: int) -> None:
         """Add one position: what `extend` does, without its arrays."""
         position = len(self._earlier)
-        self._earlier.append(int(self._newest[hash_]))
+        self._earlier.append(self._newest.item(hash_))
         self._newest[hash_] = position
 
     def extend(self, hashes: Hashes) -> None:
@@ -151,16 +157,15 @@ class _Chain:
         self._newest[hashes[::-1]] = earlier[::-1]  # of equal hashes the oldest one holds
         self._earlier.truncate(kept)
 
-    def newest(self, hash_: int, n: int) -> Tokens:
+    def newest(self, hash_: int, n: int) -> list[int]:
         """The newest `n` positions, newest first; fewer where there are no more."""
-        return np.fromiter(islice(self._walk(hash_), n), dtype=np.int32)
-
-    def _walk(self, hash_: int) -> Iterable[int]:
         earlier = self._earlier.view()
-        position = int(self._newest[hash_])
-        while position != NOTHING:
-            yield position
-            position = int(earlier[position])
+        positions: list[int] = []
+        position = self._newest.item(hash_)
+        while position != NOTHING and len(positions) < n:
+            positions.append(position)
+            position = earlier.item(position)
+        return positions
 
 
 def _hashes(tokens: Tokens) -> Hashes:
@@ -178,7 +183,8 @@ def _hashes(tokens: Tokens) -> Hashes:
     return result
 
 
-def _hashes_of_window(window: list[int]) -> list[int]:
+@lru_cache(maxsize=4)  # the end of a text is asked for several times
+def _hashes_of_window(window: tuple[int, ...]) -> list[int]:
     """`_hashes` of a single window, where arrays cost more than they bring."""
     result = []
     hash_ = 0

@@ -33,7 +33,7 @@ def brute_force(text: list[int], end: list[int]) -> tuple[int, list[int]]:
 
 def found(index: SuffixIndex, end: list[int]) -> tuple[int, list[int]]:
     matches = index.longest_matches(padded(end))
-    return (0, []) if matches is None else (matches.length, matches.positions.tolist())
+    return (0, []) if matches is None else (matches.length, matches.positions)
 
 
 @given(texts, texts)
