@@ -189,6 +189,12 @@ def test_candidates_along_a_path(make: Any) -> None:
                 before = candidates
 
 
+def test_no_block_is_longer_than_a_batch(make: Any) -> None:
+    with make(random_head(), metadata={"block_size": 10**6}) as rig:
+        assert rig.head.longest == 32
+        rig.check(TEXT[:40], 32)
+
+
 def test_a_head_that_borrows_the_output_matrix_of_its_target(make: Any) -> None:
     with make(random_head(None)) as rig:
         rig.check(TEXT[:70], 4, tolerance=0.2)  # llama.cpp rounds activations to 8 bits there

@@ -18,6 +18,8 @@ from specengine.llama.batch import read_logits
 from specengine.llama.head_cache import CompanionCache
 from specengine.llama.model import LlamaModel
 
+_LONGEST = 32  # draft tokens, whatever the file says: a block has to fit into a batch
+
 
 class BlockCache(CompanionCache):
     """DFlash (Chen et al. 2026) and its kin: blocks with a Markov head (DSpark), and blocks whose
@@ -37,7 +39,7 @@ class BlockCache(CompanionCache):
 
     @property
     def longest(self) -> int:
-        return self._shape.longest
+        return min(self._shape.longest, _LONGEST)
 
     def inject(self, features: Features, pos: int) -> None:
         self._call(self._llama.llama_decode, None, features, pos, output=False)
