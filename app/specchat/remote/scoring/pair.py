@@ -135,7 +135,6 @@ class ScoringPair:
         self.abort = abort
         self.method = method
         self.vocab = draft.vocab
-        self.notices: list[str] = []
         self._server = server
         self._client = client
         self._draft = draft
