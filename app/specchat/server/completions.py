@@ -9,11 +9,12 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from specchat.server.bodies import read_message
+from specchat.server.messages import Integer, Real
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session
@@ -48,7 +49,7 @@ class Message(BaseModel):
 class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    include_usage: bool = False
+    include_usage: StrictBool = False
 
 
 class ChatCompletion(BaseModel):
@@ -58,16 +59,16 @@ class ChatCompletion(BaseModel):
 
     messages: list[Message] = Field(min_length=1)
     model: str | None = None
-    stream: bool = False
+    stream: StrictBool = False
     stream_options: StreamOptions = StreamOptions()
-    max_tokens: int | None = Field(None, ge=1)
-    max_completion_tokens: int | None = Field(None, ge=1)
+    max_tokens: Integer | None = Field(None, ge=1)
+    max_completion_tokens: Integer | None = Field(None, ge=1)
     stop: str | list[str] | None = None
-    temperature: float = Field(0.8, ge=0, allow_inf_nan=False)
-    top_p: float = Field(0.95, ge=0, le=1)
-    frequency_penalty: float = Field(0.0, allow_inf_nan=False)
-    presence_penalty: float = Field(0.0, allow_inf_nan=False)
-    seed: int | None = Field(None, ge=0, lt=2**64)
+    temperature: Real = Field(0.8, ge=0, allow_inf_nan=False)
+    top_p: Real = Field(0.95, ge=0, le=1)
+    frequency_penalty: Real = Field(0.0, allow_inf_nan=False)
+    presence_penalty: Real = Field(0.0, allow_inf_nan=False)
+    seed: Integer | None = Field(None, ge=0, lt=2**64)
 
     @property
     def stops(self) -> list[str]:

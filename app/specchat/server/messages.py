@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from specengine.sampling import SamplingParams
 
 PROTOCOL = 1
 """The version of the protocol that this program speaks."""
 
+
+def _is_number(value: Any) -> Any:
+    if isinstance(value, bool | str):  # which pydantic would turn into one
+        raise ValueError("should be a number")
+    return value
+
+
+def _are_numbers(settings: Any) -> Any:
+    if isinstance(settings, dict):
+        for name, value in settings.items():
+            if isinstance(value, bool | str):
+                raise ValueError(f"{name} should be a number")
+    return settings
+
+
+Integer = Annotated[int, BeforeValidator(_is_number)]
+Real = Annotated[float, BeforeValidator(_is_number)]
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 TokenId = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 
@@ -22,8 +39,8 @@ class _Message(BaseModel):
 class Versions(_Message):
     """The versions of the protocol that a client speaks, both included."""
 
-    min: int
-    max: int
+    min: Integer
+    max: Integer
 
 
 class NewSession(_Message):
@@ -35,24 +52,24 @@ class NewSession(_Message):
 
 
 class Generate(_Message):
-    base: int = Field(ge=0)
+    base: Integer = Field(ge=0)
     """So many tokens of the session's transcript stay; what follows them is dropped."""
     base_hash: Hash
     """Hash of these tokens."""
     append: list[TokenId]
     """Token ids that follow them."""
-    sampling: SamplingParams = SamplingParams()
+    sampling: Annotated[SamplingParams, BeforeValidator(_are_numbers)] = SamplingParams()
     """How tokens are drawn. Unknown settings are refused, since they would change the text."""
-    seed: int = Field(ge=0, lt=2**64)
-    max_tokens: int | None = Field(None, ge=1)
+    seed: Integer = Field(ge=0, lt=2**64)
+    max_tokens: Integer | None = Field(None, ge=1)
     """Absent: until the context is full."""
-    patience_ms: float = Field(0.0, ge=0, le=60_000)
+    patience_ms: Real = Field(0.0, ge=0, le=60_000)
     """How long to wait for a hint before a pass without one."""
 
 
 class Hint(_Message):
-    gen: int
-    pos: int = Field(ge=0)
+    gen: Integer
+    pos: Integer = Field(ge=0)
     """Absolute position of the first token."""
     prefix_hash: Hash
     """Hash of all tokens before `pos`."""

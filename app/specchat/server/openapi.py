@@ -81,7 +81,7 @@ def description() -> dict[str, Any]:
             "/v1/chat/completions": {
                 "post": _operation(
                     "A chat completion; with `stream`, server-sent events",
-                    {"200": JSON},
+                    {"200": (JSON, "text/event-stream")},
                     body=(JSON, "ChatCompletion"),
                     errors={"503": "the model failed, or the server is closing"},
                 )
@@ -92,14 +92,13 @@ def description() -> dict[str, Any]:
 
 def _operation(
     summary: str,
-    answers: dict[str, str | None],
+    answers: dict[str, str | tuple[str, ...] | None],
     *,
     body: tuple[str, str] | None = None,
     errors: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     responses: dict[str, Any] = {
-        status: {"description": summary, **({"content": {kind: {}}} if kind else {})}
-        for status, kind in answers.items()
+        status: {"description": summary, **_content(kinds)} for status, kinds in answers.items()
     }
     for status, cause in {**_ERRORS, **(errors or {})}.items():
         responses[status] = {"description": cause, "content": {JSON: {}}}
@@ -109,6 +108,11 @@ def _operation(
         content = {kind: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
+
+
+def _content(kinds: str | tuple[str, ...] | None) -> dict[str, Any]:
+    kinds = (kinds,) if isinstance(kinds, str) else kinds
+    return {"content": {kind: {} for kind in kinds}} if kinds else {}
 
 
 def _path(name: str) -> dict[str, Any]:

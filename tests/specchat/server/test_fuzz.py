@@ -10,13 +10,16 @@ import os
 import random
 import socket
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
 
 from specengine.serving.transcript import Transcript
-from support.verify_server import VerifyServer
+from support.verify_server import VerifyServer, running_server
 
 N = int(os.environ.get("SPECCHAT_FUZZ", "400"))
 API = "/specchat/v1"
@@ -31,6 +34,13 @@ STRANGE: list[Any] = [
     *(None, True, -1, 0, 2**31, 2**63, 2**64, 10**400, 0.5, 1e308, float("inf"), float("nan")),
     *("", "0" * 32, "\x00", "\ud800", "💥" * 500, [], [[]], [None], [1] * 5000, {}, {"a": {}}),
 ]
+
+
+@pytest.fixture(scope="module")
+def server(tiny_model: Path) -> Iterator[VerifyServer]:
+    """Some requests come without a limit: a short context keeps their answers short."""
+    with running_server(tiny_model, n_ctx=96) as running:
+        yield running
 
 
 def broken(rng: random.Random, content: Any) -> Any:
