@@ -286,7 +286,14 @@ class Runtime:
         def pair() -> RemotePair | ScoringPair | ChatServer:
             if isinstance(ready, PreparedChat):
                 self._files = []
-                return ChatServer(ready.client, ready.model, network, self._abort, why=ready.why)
+                return ChatServer(
+                    ready.client,
+                    ready.model,
+                    network,
+                    self._abort,
+                    why=ready.why,
+                    predicts=self._remote.predicted_outputs,
+                )
             self._files = [ready.draft] if ready.draft is not None else []
             if isinstance(ready, PreparedScoring):
                 opened = open_scoring(

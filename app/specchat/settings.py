@@ -70,6 +70,11 @@ class Settings(BaseSettings):
     """What to do where the connection to a target is lost amid an answer: wait until it is back,
     stop and keep what came, or go on locally in the words of the draft model."""
 
+    predicted_outputs: bool = False
+    """Send text that is to be edited along as a prediction (OpenAI, Azure, Mistral, Fireworks,
+    Cerebras): sooner there where most of it stays. Predicted tokens that do not stand are billed.
+    """
+
     read_ahead: bool = True
     """Evaluate the prompt while it is typed, on this computer: it changes no text, only how soon
     the answer begins."""

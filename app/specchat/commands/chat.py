@@ -55,7 +55,9 @@ def run_chat(flags: Mapping[str, Any]) -> int:
             gpu_layers=settings.gpu,
             offline=settings.offline,
             earlier=EarlierAnswers(open_store) if settings.earlier_answers else None,
-            remote=RemoteOptions(settings.patience_ms, settings.on_loss),
+            remote=RemoteOptions(
+                settings.patience_ms, settings.on_loss, settings.predicted_outputs
+            ),
             states=states,
             reads_ahead=settings.read_ahead,
         ),

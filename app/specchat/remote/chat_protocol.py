@@ -41,9 +41,23 @@ class Choice(_Answer):
     finish_reason: str | None = None
 
 
+class CompletionDetails(_Answer):
+    accepted_prediction_tokens: int | None = None
+    rejected_prediction_tokens: int | None = None
+
+
 class Usage(_Answer):
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    completion_tokens_details: CompletionDetails | None = None
+
+    @property
+    def prediction(self) -> tuple[int, int] | None:
+        """Tokens of a prediction that stood, and that did not; None where nothing is said of it."""
+        details = self.completion_tokens_details
+        if details is None or details.accepted_prediction_tokens is None:
+            return None
+        return details.accepted_prediction_tokens, details.rejected_prediction_tokens or 0
 
 
 class ServerError(_Answer):
@@ -81,8 +95,9 @@ def chat_request(
     *,
     max_tokens: int | None,
     stop: Sequence[str],
+    prediction: str | None = None,
 ) -> dict[str, Any]:
-    """The body of a request for a streamed answer."""
+    """The body of a request for a streamed answer. `prediction`: text that it may repeat."""
     body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": turn.role, "content": turn.text} for turn in turns],
@@ -99,4 +114,6 @@ def chat_request(
         body["max_completion_tokens" if is_openai else "max_tokens"] = max_tokens
     if stop:
         body["stop"] = list(stop)
+    if prediction is not None:
+        body["prediction"] = {"type": "content", "content": prediction}
     return body

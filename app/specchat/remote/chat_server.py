@@ -18,6 +18,7 @@ from specchat.remote.errors import RemoteError, TryAgainError
 from specchat.remote.http import check, explain, json_of, new_client
 from specchat.remote.keys import Key
 from specchat.remote.network import NetworkThread
+from specchat.remote.prediction import may_be_predicted, text_to_edit
 from specchat.remote.sse import EventReader
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn
@@ -124,13 +125,17 @@ class ChatServer:
         abort: AbortFlag,
         *,
         why: str | None = None,
+        predicts: bool = False,
     ) -> None:
-        """`why`: the reason that a person is given for answers without drafts."""
+        """`why`: the reason that a person is given for answers without drafts. `predicts`: send
+        the text that is to be edited as a prediction, as long as the server makes use of it.
+        """
         self.model = model
         self.why = why or "its server cannot verify drafts"
         self._client = client
         self._network = network
         self._abort = abort
+        self._predicts = predicts
 
     def answer(
         self,
@@ -141,8 +146,17 @@ class ChatServer:
         stop: Sequence[str] = (),
     ) -> Iterator[Chunk | Finished]:
         """The target's answer: Chunk*, then one Finished. Reasoning stands in <think> tags."""
+        prediction = None
+        if self._predicts and may_be_predicted(sampling, max_tokens):
+            prediction = text_to_edit(turns)
         body = chat_request(
-            self._client.address, self.model, turns, sampling, max_tokens=max_tokens, stop=stop
+            self._client.address,
+            self.model,
+            turns,
+            sampling,
+            max_tokens=max_tokens,
+            stop=stop,
+            prediction=prediction,
         )
         arrivals: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
         task = self._network.submit(self._receive(body, arrivals))
@@ -159,13 +173,15 @@ class ChatServer:
                 yield from answer.take(arrival)
         finally:
             task.cancel()
+        if prediction is not None and answer.reason != "cancelled":
+            self._predicts = answer.prediction is not None
         yield from answer.finish()
 
     def close(self) -> None:
         self._network.call(self._client.close())
 
     async def _receive(
-        self, body: Mapping[str, object], arrivals: queue.SimpleQueue[_Arrival]
+        self, body: dict[str, object], arrivals: queue.SimpleQueue[_Arrival]
     ) -> None:
         """Ask, again while the server is busy; what has begun is never asked for twice."""
         for attempt in range(1, _ATTEMPTS + 1):
@@ -180,6 +196,9 @@ class ChatServer:
                     return
                 await asyncio.sleep(error.after_s)
             except (RemoteError, ValueError) as error:
+                # Models that take no prediction refuse it.
+                if arrivals.empty() and body.pop("prediction", None) is not None:
+                    continue
                 arrivals.put(_Failed(str(error)))
                 return
             except httpx.TransportError as error:
@@ -201,6 +220,8 @@ class _Answer:
         self._text: list[str] = []
         self._thinking = False
         self._usage_seen = False
+        self.prediction: tuple[int, int] | None = None
+        """Predicted tokens that stood, and that did not, where the server counts them."""
         self._started = time.perf_counter()
         self._first_at: float | None = None
         self.ended = False
@@ -220,6 +241,10 @@ class _Answer:
             self._usage_seen = True
             self.stats.prompt_tokens = arrival.usage.prompt_tokens
             self.stats.completion_tokens = arrival.usage.completion_tokens
+            if arrival.usage.prediction is not None:
+                self.prediction = arrival.usage.prediction
+                self.stats.accepted, rejected = self.prediction
+                self.stats.drafted = self.stats.accepted + rejected
         for choice in arrival.choices[:1]:
             yield from self._show(self._thought(choice.delta.thought, choice.delta.content))
             if choice.finish_reason is not None:
@@ -235,7 +260,14 @@ class _Answer:
         assert self.reason is not None
         rest = ("\n</think>\n\n" if self._thinking else "") + self._filter.finish().decode()
         yield from self._show(rest)
-        yield Finished(self.reason, "".join(self._text), (), self.stats.snapshot(), self.error)
+        notices: tuple[str, ...] = ()
+        if self.prediction is not None and self.prediction != (0, 0):
+            stood, fell = self.prediction
+            notices = (
+                f"of the predicted text {stood} tokens stood; {fell} did not, and are billed",
+            )
+        text, stats = "".join(self._text), self.stats.snapshot()
+        yield Finished(self.reason, text, (), stats, self.error, notices)
 
     def _thought(self, thought: str, content: str | None) -> str:
         text = ""

@@ -44,6 +44,8 @@ class RemoteOptions:
     """How long the target waits for a draft: 0 is fastest, much more takes the fewest passes."""
     on_loss: OnLoss = "wait"
     """What to do where the connection is lost amid an answer."""
+    predicted_outputs: bool = False
+    """Send text that is to be edited to servers of the OpenAI protocol as a prediction."""
 
 
 class RemotePair:
