@@ -32,7 +32,7 @@ _GIVE_UP_S = 10.0  # with `on_loss = stop`
 _ALONE_AFTER_S = 3.0  # with `on_loss = local`
 _WEIGHT = 0.2  # of a new measurement in an estimate
 _LONGEST_LEAD = 64
-_IN_VAIN = 48  # hint tokens of which none was ever used
+_IN_VAIN = 128  # hint tokens of which none was ever used: more than one lead
 _END = b""  # ends an upload
 _UPLOAD_END_S, _UPLOAD_PAUSE_S = 0.5, 1.0
 
@@ -96,8 +96,10 @@ class RemoteStream:
         connection = self._connection
         if connection.round_trip_s is None or connection.pass_s is None:
             return connection.max_draft
+        # Where all drafts stand, each pass takes a full one: that under way, the next one, and
+        # those that begin before hints made from now on arrive. (benchmark/simulation.py)
         meanwhile = math.ceil(connection.round_trip_s / connection.pass_s)
-        return min(_LONGEST_LEAD, connection.max_draft + meanwhile)
+        return min(_LONGEST_LEAD, (2 + meanwhile) * connection.max_draft)
 
     def wait(self, timeout: float) -> list[StreamEvent]:
         events: list[StreamEvent] = []
