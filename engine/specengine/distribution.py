@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+_LARGE = 4096  # from this size on a sum over blocks pays
+_BLOCKS = 256
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
@@ -65,6 +68,23 @@ class Distribution:
 
         `probs` need not be normalised: `u` is scaled by their sum.
         """
-        cumulative = self.probs.cumsum()
-        i = int(cumulative.searchsorted(u * cumulative[-1], side="right"))
-        return int(self.ids[min(i, len(self.ids) - 1)])
+        probs = self.probs
+        if len(probs) <= _LARGE:
+            cumulative = probs.cumsum()
+            return int(self.ids[_first_above(cumulative, u * cumulative[-1])])
+        # The block first, then the token in it.
+        width = len(probs) // _BLOCKS
+        sums = np.add.reduceat(probs, np.arange(0, len(probs), width)).cumsum()
+        target = u * sums[-1]
+        block = _first_above(sums, target)
+        if block:
+            target -= sums[block - 1]
+        start = block * width
+        within = probs[start : start + width].cumsum()
+        return int(self.ids[start + _first_above(within, target)])
+
+
+def _first_above(cumulative: NDArray[np.float64], target: Any) -> int:
+    """The first entry above `target`; the last that adds anything, where rounding left none."""
+    i = int(cumulative.searchsorted(target, side="right"))
+    return i if i < len(cumulative) else int(cumulative.searchsorted(cumulative[-1]))

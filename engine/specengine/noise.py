@@ -42,11 +42,15 @@ def key_schedule(seed: int) -> Words:
 
 def philox4x32(counter: Words, schedule: Words) -> Words:
     """Philox4x32-10 of 32-bit words held in uint64: shape (4, n) to (4, n)."""
-    even, odd = counter[::2], counter[1::2]
+    even, odd = counter[::2].copy(), counter[1::2]
+    product, low = np.empty_like(even), np.empty_like(even)
     for key in schedule:
-        product = even * _MULTIPLIERS
-        even = (product >> _HALF)[::-1] ^ odd ^ key
-        odd = (product & _LOW)[::-1]
+        np.multiply(even, _MULTIPLIERS, out=product)
+        np.right_shift(product[::-1], _HALF, out=even)
+        even ^= odd
+        even ^= key
+        np.bitwise_and(product, _LOW, out=low)
+        odd = low[::-1]
     return np.stack((even[0], odd[0], even[1], odd[1]))
 
 
@@ -56,16 +60,23 @@ class Noise:
     def __init__(self, seed: int) -> None:
         self._schedule = key_schedule(seed)
 
-    def coarse(self, position: int, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Lower bounds of the variates, coarse / 2^16, for ascending `tokens`; shape (n,).
+    def coarse(self, position: int, tokens: NDArray[np.int32]) -> NDArray[np.uint16]:
+        """The coarse parts of the variates' uniforms, for ascending `tokens`; shape (n,). Divided
+        by 2^16 they are lower bounds of the variates.
 
         Cheap over a whole vocabulary: one Philox block serves eight neighbouring tokens.
         """
-        first = int(tokens[0]) // _LANES
-        blocks = self._blocks(np.arange(first, int(tokens[-1]) // _LANES + 1), position, stage=0)
-        lanes = blocks.T.astype("<u4", order="C").view("<u2").ravel()
-        bounds: NDArray[np.float64] = lanes[tokens - first * _LANES] / 2.0**16
-        return bounds
+        first, last = int(tokens[0]), int(tokens[-1])
+        begin = first // _LANES
+        blocks = self._blocks(np.arange(begin, last // _LANES + 1), position, stage=0)
+        words = np.empty((blocks.shape[1], 4), dtype="<u4")
+        for i, word in enumerate(blocks):
+            words[:, i] = word
+        lanes = words.view("<u2").ravel()
+        if last - first + 1 == len(tokens):  # no gaps: no need to gather
+            start = first - begin * _LANES
+            return lanes[start : start + len(tokens)]
+        return lanes[tokens - begin * _LANES]
 
     def exponential(self, position: int, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
         """The exponential variates of `tokens` at `position`; shape (n,)."""

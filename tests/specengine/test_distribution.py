@@ -59,3 +59,15 @@ def test_arithmetic_with_fractions_stays_exact() -> None:
     assert p.probs_of(np.array([4, 5], dtype=np.int32)).tolist() == [0, Fraction(2, 3)]
     assert p.sample(third) == 5
     assert type(Distribution.point(2, object).prob(2)) is int
+
+
+def test_a_draw_from_many_is_the_draw_of_the_whole_sum() -> None:
+    weights = np.random.default_rng(3).random(10_000)
+    weights[::3] = 0
+    weights[-300:] = 0
+    many = Distribution(np.arange(10_000, dtype=np.int32), weights)
+    cumulative = weights.cumsum()
+    drawn = np.linspace(0, 1, 501, endpoint=False)
+    expected = [int((cumulative > u * cumulative[-1]).argmax()) for u in drawn]
+    assert [many.sample(u) for u in drawn] == expected
+    assert many.sample(1.0) == 9698  # rounding up never draws what has no weight

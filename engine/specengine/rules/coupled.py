@@ -24,6 +24,8 @@ from specengine.sampling.params import SamplingParams
 
 # From this size of the support on it pays to look at cheap bounds first.
 _LARGE = 1024
+_FAVOURITE = 1 / 64  # of the highest probability: the winner is likely among these
+_STEPS = 2.0**16  # of the coarse noise
 
 
 def race(p: Distribution, noise: Noise, position: int) -> int:
@@ -41,10 +43,13 @@ def _contenders(
     ids: NDArray[np.int32], probs: NDArray[np.float64], noise: Noise, position: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Those that may win the race, from lower bounds of their clocks that are cheap to compute."""
-    bounds = noise.coarse(position, ids)
-    leader = int((probs / (bounds + 2.0**-16)).argmax())
-    rings_at = noise.exponential(position, ids[leader : leader + 1])[0] / probs[leader]
-    contending = np.flatnonzero(bounds <= probs * rings_at)
+    favourites = np.flatnonzero(probs >= _FAVOURITE * probs.max())
+    clocks = noise.exponential(position, ids[favourites]) / probs[favourites]
+    steps = clocks.min() * _STEPS  # when the first of them rings
+    # A clock rings no earlier than coarse / 2^16 / p: of the improbable only those with 0 may win.
+    coarse = noise.coarse(position, ids)
+    possible = np.flatnonzero((coarse == 0) | (probs >= 1 / steps))
+    contending = possible[coarse[possible] <= probs[possible] * steps]
     return ids[contending], probs[contending]
 
 
