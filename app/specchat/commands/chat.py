@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from specchat.commands.flags import (
     to_answer_options,
 )
 from specchat.earlier_answers import EarlierAnswers
+from specchat.errors import SpecchatError
 from specchat.gpu import planned
 from specchat.kept_states import KeptStates
 from specchat.last_profile import last_profile, remember_profile
@@ -35,8 +37,13 @@ from specchat.unsent import keep_unsent, take_unsent
 def run_chat(flags: Mapping[str, Any]) -> int:
     """Open the chat with what `flags` name, or with what was chosen in settings or earlier.
 
-    Returns the exit code.
+    Returns the exit code. Raises SpecchatError where the terminal cannot show it.
     """
+    if os.environ.get("TERM") == "dumb":
+        raise SpecchatError(
+            "this terminal (TERM=dumb) cannot show the chat: ask with `specchat ask`, or set TERM "
+            "to what it really is"
+        )
     log_to_file()
     settings = settings_of(flags)
     registry = load_registry(locations.registry_file())

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from specchat.commands.chat import run_chat
+from specchat.errors import SpecchatError
 from specchat.tui.terminal import terminal_for_screen
 
 SCREEN_AND_AFTER = """
@@ -75,3 +77,9 @@ def test_with_standard_error_sent_elsewhere_the_screen_is_on_standard_output(
     assert os.read(ours, 1000) == b"screen"
     os.close(ours)
     assert errors.read_text() == "after"
+
+
+def test_a_terminal_without_a_screen_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    with pytest.raises(SpecchatError, match=r"TERM=dumb.*specchat ask"):
+        run_chat({})
