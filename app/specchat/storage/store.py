@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from specchat.errors import SpecchatError
-from specchat.storage import search
+from specchat.storage import branches, search
 from specchat.storage.database import Database
 from specchat.storage.liveness import is_running, process_mark
 from specchat.storage.records import Chat, ChatSummary, Message, Role, SearchHit, Status
@@ -35,12 +35,6 @@ _BRANCH = """
         WHERE parent_id IS NOT NULL
     )
     SELECT messages.* FROM branch JOIN messages USING (id) ORDER BY depth DESC
-"""
-
-_VERSIONS = """
-    SELECT other.* FROM messages AS this JOIN messages AS other
-    ON other.chat_id = this.chat_id AND other.parent_id IS this.parent_id AND other.role = this.role
-    WHERE this.id = :id ORDER BY other.id
 """
 
 _ANSWERS = """
@@ -186,10 +180,19 @@ class ChatStore:
             )
             return _message(_message_row(db, chat_id, message_id))
 
-    def versions(self, message_id: int) -> list[Message]:
-        """The message and those that stand in its place in other branches, oldest first."""
+    def versions(self, chat_id: int) -> dict[int, tuple[int, ...]]:
+        """Under the id of each message that has others in its place, in other branches: the ids of
+        all of those, oldest first.
+        """
         with self._database.reading() as db:
-            return [_message(row) for row in db.execute(_VERSIONS, {"id": message_id})]
+            return branches.versions(db, chat_id)
+
+    def go_to(self, chat_id: int, message_id: int) -> None:
+        """Makes the branch through `message_id` the current one, the newest there is."""
+        with self._database.writing() as db:
+            _message_row(db, chat_id, message_id)
+            end = branches.newest_end(db, chat_id, message_id)
+            db.execute("UPDATE chats SET head_id = ? WHERE id = ?", (end, chat_id))
 
     def append_to_message(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -32,6 +32,8 @@ class Entry:
     """Where the words of a draft model begin that the target has not verified."""
     replaced: list[Version] = field(default_factory=list)
     """Other versions, which were shown and in whose place the target said this."""
+    place: tuple[int, int] = (1, 1)
+    """Which it is of how many versions."""
     revision: int = 0
     """Counts changes of what was there already."""
 
@@ -99,15 +101,22 @@ class Conversation:
         self.title = chat.title if chat else ""
         self.entries = [Entry.from_message(message) for message in messages]
 
+    def number(self, versions: Mapping[int, Sequence[int]]) -> None:
+        """Tells each entry its place, from `ChatStore.versions`."""
+        for entry in self.entries:
+            if entry.stored_id is not None and (ids := versions.get(entry.stored_id)):
+                entry.place = ids.index(entry.stored_id) + 1, len(ids)
+
     def ask(self, text: str) -> Entry:
         return self._add(Entry("user", text))
 
     def answer(self, model: str) -> Entry:
         return self._add(Entry("assistant", status="streaming", model=model))
 
-    def put(self, message: Message) -> Entry:
-        """A message that is stored, at the end of this branch."""
-        return self._add(Entry.from_message(message))
+    def go_to(self, messages: Iterable[Message]) -> None:
+        """Another branch of this chat. What both have stays as it is."""
+        here = {entry.stored_id: entry for entry in self.entries}
+        self.entries = [here.get(m.id) or Entry.from_message(m) for m in messages]
 
     def last(self, role: Role) -> Entry | None:
         return next((entry for entry in reversed(self.entries) if entry.role == role), None)

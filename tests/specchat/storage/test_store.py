@@ -223,5 +223,25 @@ def test_another_version_of_an_answer_stands_beside_it(store: ChatStore) -> None
     answer = store.add_message(chat.id, "assistant", "answer", parent_id=question.id)
     other = store.add_message(chat.id, "assistant", "other", parent_id=question.id, is_head=False)
     assert texts(store, chat.id) == ["question", "answer"]
-    assert store.versions(answer.id) == store.versions(other.id) == [answer, other]
-    assert store.versions(question.id) == [question]
+    both = (answer.id, other.id)
+    assert store.versions(chat.id) == {answer.id: both, other.id: both}
+
+
+def test_going_to_a_version_goes_to_the_newest_of_what_follows_it(store: ChatStore) -> None:
+    chat = store.create_chat("tiny")
+    first = store.add_message(chat.id, "user", "first")
+    store.add_message(chat.id, "assistant", "one")
+    again = store.add_message(chat.id, "assistant", "two", parent_id=first.id)
+    store.add_message(chat.id, "user", "more")
+    store.set_head(chat.id, None)
+    edited = store.add_message(chat.id, "user", "edited")
+    store.add_message(chat.id, "assistant", "three")
+    store.go_to(chat.id, first.id)
+    assert texts(store, chat.id) == ["first", "two", "more"]
+    store.go_to(chat.id, edited.id)
+    assert texts(store, chat.id) == ["edited", "three"]
+    assert store.versions(chat.id)[edited.id] == (first.id, edited.id)
+    assert store.versions(chat.id)[again.id][1] == again.id
+    other = store.create_chat("tiny")
+    with pytest.raises(SpecchatError):
+        store.go_to(other.id, first.id)

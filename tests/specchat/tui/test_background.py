@@ -44,9 +44,9 @@ async def test_what_is_typed_is_read_at_a_pause_after_what_was_said(start_chat: 
 
 async def test_nothing_is_read_while_an_answer_is_written(start_chat: StartChat) -> None:
     async with start_chat(Script(["One", " two"], held=True)) as chat:
-        await chat.until(lambda: chat.runtime.read != [])
-        n = len(chat.runtime.read)
         await chat.say("Count")
+        await chat.until(lambda: chat.runtime.running == 1)
+        n = len(chat.runtime.read)
         chat.prompt.text = "And then?"
         await chat.pilot.pause(0.1)
         assert len(chat.runtime.read) == n
@@ -85,5 +85,7 @@ async def test_a_chat_is_kept_when_nothing_happens_for_a_while(
     monkeypatch.setattr(background, "_REST_S", 0.05)
     async with start_chat(Script(["Hi."])) as chat:
         await chat.say("Hello")
+        await chat.until(lambda: len(chat.stored) == 2)
+        await chat.pilot.press("x")
         await chat.until(lambda: bool(chat.runtime.kept) and chat.runtime.kept[-1][0] == 1)
         assert chat.runtime.kept[-1][1][-1].text == "Hi."

@@ -224,6 +224,8 @@ async def test_the_palette_reaches_everything(start_chat: StartChat) -> None:
             "Chats",
             "Models",
             "Answer again",
+            "Other version",
+            "Verify",
             "Look inside",
             "Copy the last answer",
             "Save the last answer",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual import on, work
@@ -75,7 +76,8 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+o", "open_chat", "Chats", id="open_chat"),
         Binding("ctrl+t", "choose_model", "Models", id="choose_model"),
         Binding("ctrl+r", "regenerate", "Answer again", id="regenerate"),
-        Binding("ctrl+g", "other_version", "Other version", id="other_version"),
+        Binding("alt+right,ctrl+g", "other_version(1)", "Next version", id="next_version"),
+        Binding("alt+left", "other_version(-1)", "Version before", id="version_before"),
         Binding("ctrl+l", "inspect", "Look inside", id="inspect"),
     ]
 
@@ -270,6 +272,7 @@ class ChatScreen(Screen[None]):
         self._is_answering = self._is_verifying = False
         self._background.changed()
         self._changed()
+        self._show_places()
         self._show_rest()
         if (text := self.query_one(Queue).pop()) is not None:
             self._ask(text)
@@ -399,7 +402,19 @@ class ChatScreen(Screen[None]):
         self.query_one(StatusLine).stats = None
         self._show_title()
         await self.query_one(Transcript).show(conversation.entries)
+        self._show_places()
         self._background.changed()
+
+    @work(group="places", exclusive=True)
+    async def _show_places(self) -> None:
+        """Which of how many versions each message is."""
+        chat_id, store = self._conversation.chat_id, self._store
+        if store is None or chat_id is None or not await self._save():
+            return
+        with suppress(SpecchatError):  # deleted meanwhile
+            self._conversation.number(await asyncio.to_thread(store.versions, chat_id))
+            for view in self.query(MessageView):
+                view.show_place()
 
     def _current(self) -> tuple[Conversation, str]:
         profile = self._engine.profile
@@ -465,8 +480,8 @@ class ChatScreen(Screen[None]):
         yield SystemCommand("Answer again", "Another last answer (Ctrl+R)", self.action_regenerate)
         yield SystemCommand(
             "Other version",
-            "Another version of the last answer (Ctrl+B)",
-            self.action_other_version,
+            "Of the last message that has several (Alt+Right, Ctrl+G)",
+            partial(self.action_other_version, 1),
         )
         yield SystemCommand(
             "Verify", "What the target has not yet of the last answer", self.action_verify_now
@@ -485,21 +500,23 @@ class ChatScreen(Screen[None]):
         if not await self._verifier.look():
             self.notify("There is nothing to verify here, or the target is out of reach.")
 
-    @work(group="ask")
-    async def action_other_version(self) -> None:
-        """Puts the next version of the last answer in its place."""
-        last = self._conversation.last("assistant")
-        if last is None or last.stored_id is None or self._store is None or self._is_answering:
+    @work(group="switch", exclusive=True)
+    async def action_other_version(self, step: int) -> None:
+        """Goes to another version of the last message that has one, and to what follows there."""
+        chat_id, store = self._conversation.chat_id, self._store
+        if self._is_answering or store is None or chat_id is None or not await self._save():
             return
-        versions = await asyncio.to_thread(self._store.versions, last.stored_id)
-        ids = [version.id for version in versions]
-        other = versions[(ids.index(last.stored_id) + 1) % len(ids)]
-        if other.id == last.stored_id or self._conversation.entries[-1] is not last:
-            self.notify("The last answer has no other version.")
+        versions = await asyncio.to_thread(store.versions, chat_id)
+        ids = [entry.stored_id for entry in self._conversation.entries]
+        here = next((i for i in reversed(ids) if i in versions), None)
+        if here is None:
+            self.notify("Nothing here has another version. Ctrl+R makes one, and so does editing.")
             return
-        await asyncio.to_thread(self._store.set_head, other.chat_id, other.id)
-        await self.query_one(Transcript).cut(self._conversation.cut(last))
-        self.query_one(Transcript).add(self._conversation.put(other))
+        place = versions[here].index(here) + step
+        await asyncio.to_thread(store.go_to, chat_id, versions[here][place % len(versions[here])])
+        self._conversation.go_to(await asyncio.to_thread(store.messages, chat_id))
+        self._conversation.number(versions)
+        await self._show(self._conversation)
 
     def action_choose_model(self) -> None:
         dialog = ProfilesDialog(self._services, self._engine.profile)

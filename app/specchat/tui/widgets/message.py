@@ -41,6 +41,11 @@ class MessageView(Widget):
             background: $surface;
             border-left: outer $accent;
         }
+        &.-versions {
+            border-bottom: hkey $foreground 15%;
+            border-subtitle-align: left;
+            border-subtitle-color: $foreground 45%;
+        }
     }
     """
 
@@ -54,6 +59,13 @@ class MessageView(Widget):
                 self._end()
         else:
             self._document = Document.of_text(entry.text)
+        self.show_place()
+
+    def show_place(self) -> None:
+        """Which of how many versions it is, where there are several."""
+        number, count = self.entry.place
+        self.set_class(count > 1, "-versions")
+        self.border_subtitle = f"{number}/{count}"
 
     def show_new(self) -> None:
         """Shows what has changed of the answer since: mostly it has got longer."""
