@@ -167,9 +167,10 @@ class Context:
         did not finish: the cache is valid even then.
         """
         wanted = as_tokens(tokens)
-        self._check(wanted, last)
+        shared = common_prefix(wanted, self._held.view())
+        self._check(wanted, shared, last)
         # The rows that are asked for must be evaluated even where their tokens are cached.
-        keep = min(common_prefix(wanted, self._held.view()), len(wanted) - last)
+        keep = min(shared, len(wanted) - last)
         self._drop_after(keep)
         start = len(self._held)
         first_row = len(wanted) - last
@@ -211,7 +212,8 @@ class Context:
         self._held.extend(saved.tokens)
         return True
 
-    def _check(self, tokens: Tokens, last: int) -> None:
+    def _check(self, tokens: Tokens, known: int, last: int) -> None:
+        """The first `known` tokens are held already."""
         n = len(tokens)
         if not 1 <= last <= min(n, self._cache.max_rows):
             raise ValueError(f"{last} rows asked of {n} tokens, at most {self._cache.max_rows}")
@@ -220,7 +222,10 @@ class Context:
                 f"{n} tokens do not fit into a context of {self._cache.n_ctx}: "
                 "shorten the text or raise --ctx"
             )
-        low, high = int(tokens.min()), int(tokens.max())
+        if known == n:
+            return
+        new = tokens[known:].tolist()
+        low, high = min(new), max(new)
         if low < 0 or high >= self._cache.n_vocab:
             bad = low if low < 0 else high
             raise BackendError(f"token id {bad} is outside the vocabulary (0…{self.n_vocab - 1})")

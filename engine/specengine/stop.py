@@ -24,6 +24,8 @@ class StopFilter:
         """Bytes that may be shown now. After a stop string nothing passes any more."""
         if self.cut is not None:
             return b""
+        if not self._stops:
+            return data
         self._held += data
         # The match that ends first is the one that a byte-by-byte reader meets first.
         matches = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,10 @@ class Batch:
         self._logits = _view(self.struct.logits, capacity, np.int8)
         _view(self.struct.n_seq_id, capacity, np.int32)[:] = 1
         # The sequence of each token: llama.cpp keeps a pointer to a list of them.
-        self._sequence = [self.struct.seq_id[i] for i in range(capacity)]
+        self._pointers = [self.struct.seq_id[i] for i in range(capacity)]
+        for pointer in self._pointers:
+            pointer[0] = 0
+        self._sequences = [0] * capacity  # what they point to
 
     def clear(self) -> None:
         self.struct.n_tokens = 0
@@ -33,11 +38,12 @@ class Batch:
         start = self.struct.n_tokens
         end = start + len(tokens)
         self._token[start:end] = tokens
-        self._pos[start:end] = np.arange(pos, pos + len(tokens))
+        self._pos[start:end] = range(pos, pos + len(tokens))
         self._logits[start:end] = 0
         self._logits[start + rows.start : start + rows.stop] = 1
-        for pointer in self._sequence[start:end]:
-            pointer[0] = sequence
+        for i in range(start, end):
+            if self._sequences[i] != sequence:
+                self._sequences[i] = self._pointers[i][0] = sequence
         self.struct.n_tokens = end
 
     def close(self) -> None:
@@ -49,6 +55,12 @@ def read_logits(context: Any, n_rows: int, n_vocab: int) -> Logits:
     if n_rows == 0:
         return np.empty((0, n_vocab), dtype=np.float32)
     data = library.load().llama_get_logits(context)
+    return _rows_at(ctypes.addressof(data.contents), n_rows, n_vocab)
+
+
+@lru_cache(maxsize=64)  # making a view costs more than reading it: llama.cpp keeps its buffer
+def _rows_at(address: int, n_rows: int, n_vocab: int) -> Logits:
+    data = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
     rows: Logits = np.ctypeslib.as_array(data, shape=(n_rows, n_vocab))
     return rows
 

@@ -7,6 +7,7 @@ the logits and of the tokens before them, so rejected draft tokens leave no trac
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,9 @@ class Transforms:
         params = self._params
         row = self._adjusted(logits, history)
         best = int(row.argmax())
-        if not np.isfinite(row[best]):  # argmax stops at a NaN; a maximum of -inf masks everything
+        if not math.isfinite(
+            row.item(best)
+        ):  # argmax stops at a NaN; a maximum of -inf masks everything
             raise _not_finite(row, best)
         grammar = self._grammar
         if grammar is not None:
