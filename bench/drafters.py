@@ -20,17 +20,19 @@ from pathlib import Path
 import numpy as np
 
 from specchat.errors import SpecchatError
-from specengine.calibrate import measure_passes
-from specengine.cancel import AbortFlag
 from specengine.compatibility import require_compatible
 from specengine.draft import Draft
 from specengine.drafters import Drafter
-from specengine.drafting import Drafting
+from specengine.drafters.block import BlockDrafter
+from specengine.drafters.head import HeadDrafter
+from specengine.drafters.lookup import LookupDrafter
+from specengine.drafters.model import ModelBased
+from specengine.drafting import DraftMethod
 from specengine.errors import SpecEngineError
 from specengine.gguf import read_gguf
-from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions, Pair
+from specengine.pair import MAX_DRAFT, LoadOptions, Pair
 from specengine.rules import make_rule
-from specengine.sampling import SamplingParams, Transforms
+from specengine.sampling import SamplingParams
 from texts import Text, add_text_arguments, categories, model_file, target_texts
 
 GREEDY = SamplingParams(temperature=0)
@@ -59,14 +61,13 @@ Row = tuple[str, float, dict[str, Counts]]  # drafter, cost of a draft token, co
 
 def main() -> None:
     options = _arguments()
-    target = Pair(model_file(options.target), method="lookup", options=OPTIONS)
+    file = model_file(options.target)
+    target = Pair(file, method="none", options=OPTIONS)
     try:
         texts = list(target_texts(target, options, GREEDY))
-        rows: list[Row] = []
-        for name in options.draft:
-            rows += _measure(name, target, texts, options.draft_length)
     finally:
         target.close()
+    rows = [_measure(name, file, texts, options.draft_length) for name in options.draft]
     _print_table(rows, texts)
 
 
@@ -78,47 +79,44 @@ def _arguments() -> argparse.Namespace:
         "--draft",
         action="append",
         required=True,
-        help="lookup, a registry name or a GGUF file; NAME+lookup: lookup where it is surer",
+        help="lookup, mtp, a registry name or a GGUF file; NAME+lookup: lookup where it is surer",
     )
     parser.add_argument("--draft-length", type=int, default=4, choices=range(1, MAX_DRAFT + 1))
     add_text_arguments(parser)
     return parser.parse_args()
 
 
-def _measure(name: str, target: Pair, texts: Sequence[Text], k: int) -> list[Row]:
-    """The table's row for the drafter called `name`."""
+def _measure(name: str, file: Path, texts: Sequence[Text], k: int) -> Row:
+    """The table's row for the drafter called `name` beside the target in `file`."""
     model, _, beside = name.partition("+")
-    draft, cost = None, 0.0
+    draft = model_file(model) if model not in ("lookup", "mtp") else None
     vocabularies = None
-    if model != "lookup":
-        path = model_file(model)
-        vocabularies = require_compatible(read_gguf(target.files[0]), read_gguf(path))
-        draft = LoadedModel(path, OPTIONS, AbortFlag(), 1)
+    if draft is not None:
+        vocabularies = require_compatible(read_gguf(file), read_gguf(draft))
+    method: DraftMethod = "mtp" if model == "mtp" else "lookup" if draft is None else "model"
+    pair = Pair(file, draft, method=method, vocabularies=vocabularies, options=OPTIONS)
     try:
-        drafting = Drafting(target.vocab, draft, vocabularies)
-        drafters = drafting.drafters(
-            "cascade" if beside else "lookup" if draft is None else "model",
-            Transforms(GREEDY),
-            make_rule(None, GREEDY),
-        )
+        drafters: list[Drafter] = [LookupDrafter()] if beside or model == "lookup" else []
+        own = pair.draft_model(GREEDY, make_rule(None, GREEDY))
+        if own is not None:
+            drafters.append(own)
         counts: dict[str, Counts] = defaultdict(Counts)
         for text in texts:
-            counted = _replay(drafters, text, k)
+            counted = _replay(pair, drafters, text, k)
             counts[text.category] += counted
             print(f"{name} {text.id}: {counted}", file=sys.stderr)
-        if draft is not None:
-            drafted = sum(c.drafted for c in counts.values())
-            cost = draft.context.passes / drafted * _pass_cost(target, draft)
+        cost = _cost(pair, own, sum(c.drafted for c in counts.values()))
     finally:
-        if draft is not None:
-            draft.close()
+        pair.close()
     way = "" if vocabularies is None or vocabularies.way == "ids" else f", as {vocabularies.way}"
-    return [(f"{name}{way}", cost, dict(counts))]
+    return f"{name}{way}", cost, dict(counts)
 
 
-def _replay(drafters: Sequence[Drafter], text: Text, k: int) -> Counts:
+def _replay(pair: Pair, drafters: Sequence[Drafter], text: Text, k: int) -> Counts:
     """The rounds of `text`, whose first token the prompt's pass gives."""
     tokens = np.array(text.prompt + text.tokens, dtype=np.int32)
+    if any(isinstance(drafter, HeadDrafter | BlockDrafter) for drafter in drafters):
+        pair.context.logits(tokens)  # heads read the target's hidden states
     position = len(text.prompt) + 1
     counts = Counts(tokens=len(text.tokens) - 1)
     while position < len(tokens):
@@ -140,10 +138,15 @@ def _propose(drafters: Sequence[Drafter], prefix: np.ndarray, k: int) -> Draft:
     return drafter.propose(prefix, k)
 
 
-def _pass_cost(target: Pair, draft: LoadedModel) -> float:
-    """A draft pass as a share of a target pass over one token, both measured now."""
-    target_s = target.measure_passes(prefix=256, repeats=3)[0][1]
-    return measure_passes(draft.context, prefix=256, repeats=9)[1] / target_s
+def _cost(pair: Pair, drafter: Drafter | None, drafted: int) -> float:
+    """A draft token as a share of a target pass over one token, both measured now."""
+    if drafter is None:
+        return 0.0
+    target_s, *others = (seconds[1] for seconds in pair.measure_passes(prefix=256, repeats=9))
+    if isinstance(drafter, HeadDrafter):
+        return drafter.context.measure_step(prefix=256, repeats=9) / target_s
+    passes = drafter.context.passes / drafted if isinstance(drafter, ModelBased) else 1.0
+    return passes * others[0] / target_s
 
 
 def _print_table(rows: Sequence[Row], texts: Sequence[Text]) -> None:
