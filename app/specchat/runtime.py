@@ -226,6 +226,7 @@ class Runtime:
         states, chat_id = self._states, options.chat_id
         if states is None or chat_id is None or self._is_answering:
             return
+        self.stop_reading()
 
         def copy() -> tuple[str, SavedCache] | None:
             pair = self._pair

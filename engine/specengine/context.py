@@ -188,21 +188,26 @@ class Context:
         self._cache.clear()
         self._hold(0)
 
+    @property
+    def is_restorable(self) -> bool:
+        """Whether the cache is all there is to restore: no features are recorded beside it."""
+        return self._source is None
+
     def save(self, tokens: Iterable[int] | Tokens) -> SavedCache | None:
         """A copy of what is held of `tokens`; what else is held is dropped.
 
-        None where the model's cache cannot be copied whole (sliding windows).
+        None where the model's cache cannot be copied whole (sliding windows), or is not all.
         """
         self._drop_after(common_prefix(as_tokens(tokens), self._held.view()))
-        state = self._cache.save()
-        return state if state is None else SavedCache(self.tokens.copy(), self.width_step, state)
+        state = self._cache.save() if self.is_restorable else None
+        return None if state is None else SavedCache(self.tokens.copy(), self.width_step, state)
 
     def restore(self, saved: SavedCache) -> bool:
         """Go on from what a context of the same model, build and `n_ctx` saved: what follows is
         bit for bit what it would have been there. False where that cannot be: nothing is held.
         """
         self.forget()
-        if self._source is not None or len(saved.tokens) > self.n_ctx:  # it has no features
+        if not self.is_restorable or len(saved.tokens) > self.n_ctx:
             return False
         self.width_step = saved.width_step
         self._cache.restore(saved.state)

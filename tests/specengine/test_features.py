@@ -57,6 +57,21 @@ def test_the_rows_of_a_kept_prefix_stay_those_of_a_dropped_suffix_go() -> None:
     assert context.features.shape == (0, 3)
 
 
+def test_a_cache_with_features_beside_it_is_neither_saved_nor_restored() -> None:
+    cache = FakeKVCache(MODEL, V)
+    context = Context(cache)
+    context.logits([1, 2, 3])
+    saved = context.save([1, 2, 3])
+    assert saved is not None
+    assert context.is_restorable
+    context.record(HeldSource(cache))
+    assert not context.is_restorable
+    assert not context.restore(saved)
+    context.logits([1, 2, 3])
+    assert context.save([1, 2, 3]) is None
+    assert np.array_equal(context.features, rows_of([1, 2, 3]))
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
