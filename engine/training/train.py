@@ -23,6 +23,7 @@ from training.loss import chain_loss
 
 CHAIN_STEPS = 3
 WARM_UP = 10  # steps
+MUON_RATE = 3.0  # times the rate of AdamW: the matrices that start at random have far to go
 CHECKPOINT = 50  # steps
 VALIDATION = 100  # steps
 VALIDATION_BATCHES = 4
@@ -54,9 +55,9 @@ class Training:
         progress = min(1.0, self.seconds / 3600 / hours)
         warm = min(1.0, (self.step + 1) / WARM_UP)
         rate = self._rate * warm * (0.02 + 0.49 * (1 + math.cos(math.pi * progress)))
-        for optimizer in self._optimizers:
+        for optimizer, factor in zip(self._optimizers, (MUON_RATE, 1.0), strict=True):
             for group in optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] = factor * rate
             optimizer.step()
             optimizer.zero_grad()
         self.step += 1
