@@ -107,13 +107,14 @@ def sglang_app(server: ScoringStandIn) -> Starlette:
         scored = tokens[start + 1 :]
         rows = server.logprobs(tokens[:-1], len(scored)) if scored else np.empty((0, 1))
         ids = [t + 1 for t in scored] if server.has("other ids") else scored
-        found = [[None, tokens[start], None]]
+        found: list[list[Any]] = [[None, tokens[start], None]]
         found += [[float(row[t]), i, None] for row, t, i in zip(rows, scored, ids, strict=True)]
         best: list[Any] = [None, *(tops(row, n) for row in rows)]
         if server.has("short"):
             found, best = found[:-1], best[:-1]
         if server.has("shifted"):
-            found = [[None, tokens[start], None], *found[:-1]]
+            found.insert(0, [None, tokens[start], None])
+            found.pop()
         if server.has("null"):
             return {"input_token_logprobs": None, "input_top_logprobs": None}
         if server.has("no tops"):

@@ -50,7 +50,7 @@ class PeerServer:
 
         `against`: `llama-server`, or the path of one. Raises BenchmarkError where there is none.
         """
-        port = _free_port()
+        port = free_port()
         command = _command(find_program(against), models, port)
         self._address = f"http://127.0.0.1:{port}"
         # Not a pipe, which nobody would read while it serves; appended to, since the position in
@@ -147,7 +147,8 @@ def _command(program: str | None, models: PeerModels, port: int) -> list[str]:
     ]
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this computer that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

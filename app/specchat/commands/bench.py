@@ -12,16 +12,19 @@ from rich.console import Console
 from specchat import locations
 from specchat.benchmark.conditions import make_conditions
 from specchat.benchmark.errors import BenchmarkError
+from specchat.benchmark.hybrid import ROUND_TRIPS_MS, HybridPlan
 from specchat.benchmark.report import Report
 from specchat.benchmark.session import Outcome, Plan, run
 from specchat.benchmark.suite import first_of_each_category, load_suite
 from specchat.benchmark.table import render
+from specchat.commands.bench_hybrid import bench_hybrid
 from specchat.commands.bench_progress import RunProgress
 from specchat.commands.flags import settings_of
 from specchat.commands.options import model_options
 from specchat.models.registry import load_registry
 from specchat.remote.address import is_url
 from specchat.selection import select_profile
+from specengine.sampling import SamplingParams
 
 _INTERRUPTED = 130
 _WIDE = 200  # columns of tables that no terminal shows
@@ -67,6 +70,15 @@ _QUICK_REPEATS, _QUICK_MAX_TOKENS = 1, 64
     metavar="llama-server|PATH",
     help="Compare with llama-server too: of the package xllamacpp, or a program.",
 )
+@click.option("--hybrid", is_flag=True, help="Target and draft in two processes, a line between.")
+@click.option(
+    "--round-trip",
+    "round_trips",
+    metavar="MS",
+    type=click.FloatRange(min=0, max=10_000),
+    multiple=True,
+    help="Length of that line; default: 0, 20, 50, 100 and 200.",
+)
 @click.option("--busy", is_flag=True, help="Add a row with a busy neighbour process.")
 @click.option("--quick", is_flag=True, help="One short greedy answer for each category.")
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Keep the JSON.")
@@ -92,6 +104,19 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> int:
     quick = flags["quick"]
     limit = flags["limit"] or (1 if quick else None)
     items = load_suite(flags["prompts"], _names(flags["categories"]))
+    if flags["hybrid"]:
+        return bench_hybrid(
+            HybridPlan(
+                profile,
+                first_of_each_category(items, limit or 1),
+                SamplingParams.checked(temperature=(flags["temperatures"] or (0.0,))[0]),
+                flags["round_trips"] or ROUND_TRIPS_MS,
+                flags["max_tokens"] or _QUICK_MAX_TOKENS,
+            ),
+            registry,
+            output,
+            as_json=as_json,
+        )
     truncation = {name: flags[name] for name in ("top_k", "top_p", "min_p")}
     plan = Plan(
         profile=profile,

@@ -168,7 +168,7 @@ class RemotePair:
             seed, verified = begun.unverified.seed, begun.tokens[: begun.unverified.token]
         sampling = sampling.model_copy(update={"seed": seed})
         request = Request(
-            _settings(sampling),
+            wire_settings(sampling),
             seed,
             most - len(verified),
             self._remote.patience_ms,
@@ -218,7 +218,7 @@ class RemotePair:
         await server.close()
 
 
-def _settings(sampling: SamplingParams) -> dict[str, Any]:
+def wire_settings(sampling: SamplingParams) -> dict[str, Any]:
     """As the protocol spells them: JSON has no infinity."""
     settings = sampling.model_dump(mode="json", exclude={"seed"})
     bias = {token: "-inf" if b == -math.inf else b for token, b in sampling.logit_bias.items()}

@@ -24,7 +24,7 @@ def test_a_drafter_that_is_always_wrong_costs_nothing_where_passes_are_flat() ->
 
 def test_a_drafter_that_is_free_and_right_fills_every_pass_without_a_line() -> None:
     perfect = replace(FLAT, round_trip_s=0.0, draft_s=1e-9, acceptance=1.0)
-    assert duplex(perfect, tokens=20_000) == pytest.approx(17 / 0.03, rel=0.01)
+    assert duplex(perfect, tokens=20_000) == pytest.approx(17 / 0.03, rel=0.05)
 
 
 def test_a_drafter_slower_than_the_target_brings_nothing() -> None:

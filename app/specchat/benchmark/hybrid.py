@@ -1,0 +1,261 @@
+"""Drafts here, passes there, a line between: hybrid against plain streaming and asking rounds.
+
+Server and client are two processes, each on a core of its own where the platform allows; a proxy
+delays what they say to each other. All llama.cpp work here happens in the calling thread.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from specchat.benchmark.delay_line import DelayProxy, Line
+from specchat.benchmark.errors import BenchmarkError
+from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, rows_of
+from specchat.benchmark.hybrid_server import cores, pinned, resolved, serving
+from specchat.benchmark.sides import digest
+from specchat.benchmark.suite import Item
+from specchat.models.registry import Profile, Registry
+from specchat.remote import server
+from specchat.remote.network import NetworkThread
+from specchat.remote.pair import RemoteOptions, RemotePair, wire_settings
+from specchat.remote.preparation import PreparedRemote, prepare_remote
+from specchat.remote.stream import RemoteStream, Request
+from specchat.version import __version__
+from specengine.cancel import AbortFlag
+from specengine.chat_template import Turn, encode_chat
+from specengine.errors import SpecEngineError
+from specengine.events import Finished, Progress
+from specengine.gguf import read_gguf
+from specengine.llama.cpu import this_cpu
+from specengine.pair import LoadOptions
+from specengine.rules.coupled import CoupledRule
+from specengine.sampling import SamplingParams, Transforms
+from specengine.serving.generation import Committed, Ended
+from specengine.serving.transcript import Transcript
+from specengine.statistics import Statistics
+
+ROUND_TRIPS_MS = (0.0, 20.0, 50.0, 100.0, 200.0)
+ASKING_DRAFT_LENGTH = 4
+
+_WAYS: tuple[Way, ...] = ("streaming", "hybrid", "asking")
+_PATIENCE_MS = 60_000.0  # the target waits for every draft
+_POLL_S = 0.05
+_SEED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class HybridPlan:
+    """What to measure."""
+
+    profile: Profile
+    items: tuple[Item, ...]
+    sampling: SamplingParams
+    round_trips_ms: tuple[float, ...] = ROUND_TRIPS_MS
+    max_tokens: int = 64
+
+
+def run(plan: HybridPlan, registry: Registry, say: Callable[[str], None]) -> HybridReport:
+    """Measure what `plan` says; Ctrl-C ends it with what there is.
+
+    Raises SpecchatError, SpecEngineError before anything is measured.
+    """
+    started_at, mine = datetime.now(UTC), cores()
+    two = (mine[0], mine[-1]) if len(mine) > 1 else None
+    target = resolved(plan.profile.target)
+    with ExitStack() as stack:
+        say(f"starting a server of {plan.profile.target}")
+        url = stack.enter_context(serving(target, plan.profile.n_ctx, two and two[0]))
+        stack.enter_context(pinned(two and two[1]))
+        line = stack.enter_context(DelayProxy(url))
+        client = Client(plan, registry, line.url, stack)
+        samples: list[HybridSample] = []
+        complete = False
+        try:
+            client.warm_up()
+            for step, sample in enumerate(_measure(plan, client, line), start=1):
+                say(f"{step}: {sample.round_trip_ms:g} ms, {sample.prompt}, {sample.way}")
+                samples.append(sample)
+            complete = True
+        except KeyboardInterrupt:
+            pass  # there is something to show
+        pass_s, draft_s = client.passes.medians(), client.draft_s
+        return HybridReport(
+            specchat=__version__,
+            started_at=started_at,
+            complete=complete,
+            target=client.target,
+            draft=client.draft,
+            cpu=this_cpu().model,
+            pinned=two,
+            asking_draft_length=ASKING_DRAFT_LENGTH,
+            pass_s=pass_s,
+            draft_s=draft_s,
+            rows=rows_of(samples, pass_s, draft_s, ASKING_DRAFT_LENGTH),
+            samples=tuple(samples),
+        )
+
+
+def _measure(plan: HybridPlan, client: Client, line: DelayProxy) -> Iterator[HybridSample]:
+    """Each item in all three ways, one right after the other; which one begins changes."""
+    for round_trip_ms in plan.round_trips_ms:
+        line.line = Line(round_trip_s=round_trip_ms / 1000)
+        for i, item in enumerate(plan.items):
+            for way in (*_WAYS[i % 3 :], *_WAYS[: i % 3]):
+                up, down = line.traffic.up, line.traffic.down
+                tokens, stats, text = client.answer(item, way)
+                if len(tokens) < 2 or not stats.decode_s:
+                    continue
+                yield HybridSample(
+                    round_trip_ms=round_trip_ms,
+                    category=item.category,
+                    prompt=item.id,
+                    way=way,
+                    tokens=len(tokens),
+                    decode_s=stats.decode_s,
+                    passes=stats.target_passes,
+                    drafted=stats.drafted,
+                    accepted=stats.accepted,
+                    corrected=stats.corrected,
+                    bytes_up=line.traffic.up - up,
+                    bytes_down=line.traffic.down - down,
+                    digest=digest(text),
+                )
+
+
+class PassClock(server.VerifyServer):
+    """Takes the time of the server's passes by the server's own clock, while `on`."""
+
+    on = True
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._seconds: defaultdict[int, list[float]] = defaultdict(list)
+
+    async def generate(self, session: str, body: dict[str, Any]) -> AsyncIterator[server.Line]:
+        last: int | None = None
+        async for line in super().generate(session, body):
+            if line.tokens:
+                if last is not None and self.on:
+                    self._seconds[line.drafted + 1].append((line.t_us - last) / 1e6)
+                last = line.t_us
+            yield line
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._seconds.clear()
+
+    def medians(self) -> dict[int, float]:
+        """v(n) by width."""
+        return {n: statistics.median(taken) for n, taken in sorted(self._seconds.items())}
+
+
+class Client:
+    """The draft model and a session with the server, in the calling thread."""
+
+    def __init__(self, plan: HybridPlan, registry: Registry, url: str, stack: ExitStack) -> None:
+        self._plan = plan
+        network = NetworkThread()
+        stack.callback(network.close)
+        profile = plan.profile.model_copy(update={"target": url})
+        ready = prepare_remote(profile, registry, network, _nothing, threading.Event())
+        if not isinstance(ready, PreparedRemote) or ready.draft is None:
+            raise BenchmarkError("a hybrid run needs a draft model: name one with --draft")
+        self.target, self.draft = ready.model, read_gguf(ready.draft).name
+        self.passes = PassClock(ready.server.address, None)
+        network.call(ready.server.close())
+        self._pair = InRounds(
+            replace(ready, server=self.passes, method="model"),
+            network,
+            LoadOptions(ready.n_ctx, 1, ready.use_extra_bufts),
+            RemoteOptions(),
+            abort=AbortFlag(),
+            on_progress=lambda name, done: None,
+        )
+        stack.callback(self._pair.close)
+
+    @property
+    def draft_s(self) -> float:
+        """Seconds for a draft token."""
+        [costs] = self._pair.costs.values()
+        return costs.seconds(1)
+
+    def warm_up(self) -> None:
+        """One answer of each way that does not count."""
+        item = Item(id="", category="", turns=("Count to ten.",))
+        for way in _WAYS:
+            self.answer(item, way, max_tokens=8)
+        self.passes.forget()
+
+    def answer(
+        self, item: Item, way: Way, max_tokens: int | None = None
+    ) -> tuple[Sequence[int], Statistics, str]:
+        """Tokens, statistics and text of an answer to the item's first turn."""
+        pair, most = self._pair, max_tokens or self._plan.max_tokens
+        system = self._plan.profile.system
+        turns = [] if system is None else [Turn("system", system)]
+        prompt = encode_chat(pair.chat_template, [*turns, Turn("user", item.turns[0])], pair.vocab)
+        sampling = self._plan.sampling.model_copy(update={"seed": _SEED})
+        self.passes.on = way != "asking"
+        if way == "asking":
+            return pair.in_rounds(prompt, sampling, ASKING_DRAFT_LENGTH, most)
+        events = pair.answer(prompt, sampling, drafting=way == "hybrid", max_tokens=most)
+        finished = [event for event in events if isinstance(event, Finished)][-1]
+        if finished.reason == "error":
+            raise BenchmarkError(f"{way}: {finished.error}")
+        return finished.tokens, finished.stats, finished.text
+
+
+class InRounds(RemotePair):
+    """A pair that can also draft, ask, and wait, as programs do that have only requests."""
+
+    def in_rounds(
+        self, prompt: Sequence[int], sampling: SamplingParams, k: int, max_tokens: int
+    ) -> tuple[Sequence[int], Statistics, str]:
+        """Rounds of k draft tokens, each sent whole; the target waits for them as well."""
+        request = Request(wire_settings(sampling), _SEED, max_tokens, _PATIENCE_MS)
+        stream = RemoteStream(self._network, self._connection, prompt, request)
+        rule, transforms = CoupledRule(sampling), Transforms(sampling)
+        [drafter] = self._drafting.drafters("model", transforms, rule)
+        text, stats = Transcript(prompt), Statistics(prompt_tokens=len(prompt))
+        started: float | None = None
+        try:
+            ended = False
+            while not ended:
+                for event in stream.wait(_POLL_S):
+                    if isinstance(event, Ended):
+                        ended = True
+                    elif isinstance(event, Committed):
+                        started = _count(event, stats, started)
+                        text.extend(event.tokens)
+                        drafter.offer(text.tokens)
+                        draft = drafter.propose(text.tokens, k)
+                        stream.hint(len(text), text.hash, draft.tokens)
+        except SpecEngineError as error:
+            raise BenchmarkError(f"asking: {error}") from error
+        finally:
+            stream.close()
+        tokens = text.tokens[len(prompt) :].tolist()
+        pieces = b"".join(self.vocab.piece(token) for token in tokens)
+        return tokens, stats, pieces.decode("utf-8", "replace")
+
+
+def _count(event: Committed, stats: Statistics, started: float | None) -> float:
+    """When the first token came."""
+    now = time.perf_counter()
+    if started is None:
+        return now
+    stats.count_round(event.drafted, event.accepted)
+    stats.decode_s = now - started
+    return started
+
+
+def _nothing(event: Progress) -> None:
+    """Nobody watches."""

@@ -1,0 +1,103 @@
+"""Hybrid runs: what their figures mean, and a whole one on the embedded default model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from specchat.benchmark.hybrid import PassClock
+from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, render, rows_of
+from specchat.remote.address import parse_address
+from specchat.remote.server import Line, VerifyServer
+from support.command_line import specchat
+
+FLAT = {1: 0.1, 5: 0.1}
+
+
+def sample(prompt: str, way: Way, rate: float, **changes: Any) -> HybridSample:
+    """An answer of 11 tokens."""
+    content = {
+        **{"round_trip_ms": 50.0, "category": "code", "prompt": prompt, "way": way},
+        **{"tokens": 11, "decode_s": 10 / rate, "passes": 10, "drafted": 0, "accepted": 0},
+        **{"corrected": 0, "bytes_up": 0, "bytes_down": 0, "digest": "same"},
+    }
+    return HybridSample(**{**content, **changes})
+
+
+def test_a_category_counts_by_the_median_of_its_prompts() -> None:
+    samples = []
+    for prompt, hybrid in (("a", 12.0), ("b", 15.0), ("c", 30.0)):
+        samples += [
+            sample(prompt, "streaming", 10.0),
+            sample(prompt, "hybrid", hybrid, accepted=6, corrected=2, bytes_up=440, bytes_down=990),
+            sample(prompt, "asking", 5.0, digest="other" if prompt == "b" else "same"),
+        ]
+    code, everything = rows_of(samples, FLAT, draft_s=0.01, k=4)
+    assert (code.category, code.hybrid, code.asking) == ("code", 1.5, 0.5)
+    assert code.acceptance == 0.75
+    assert (code.bytes_up_per_token, code.bytes_down_per_token) == (40, 90)
+    assert not code.same_text
+    assert everything.category is None
+    assert everything.hybrid == pytest.approx(1.5)
+    # A round: 1 + .75 + … tokens in 4·10 + 50 + 100 ms; the target alone: one in 100 ms.
+    assert code.simulated_asking == pytest.approx((1 - 0.75**5) / 0.25 * 0.1 / 0.19)
+    assert 1.5 < code.simulated_hybrid < 3
+
+
+def test_a_category_that_was_not_answered_in_every_way_has_no_row() -> None:
+    samples = [sample("a", "streaming", 10), sample("a", "hybrid", 10)]
+    assert rows_of(samples, FLAT, 0.01, 4) == ()
+
+
+async def test_passes_are_timed_by_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def generate(self: VerifyServer, session: str, body: dict[str, Any]) -> Any:
+        yield Line(gen=1, pos=3, tokens=[], t_us=0)
+        for at, drafted in ((100, 0), (130, 0), (190, 4), (230, 0), (280, 4)):
+            yield Line(gen=1, pos=3, tokens=[1], drafted=drafted, t_us=1000 * at)
+
+    monkeypatch.setattr(VerifyServer, "generate", generate)
+    clock = PassClock(parse_address("http://127.0.0.1:1"), None)
+    assert len([line async for line in clock.generate("s", {})]) == 6
+    clock.on = False
+    assert [line async for line in clock.generate("s", {})]
+    await clock.close()
+    # The first token came with the prompt.
+    assert clock.medians() == {1: pytest.approx(0.035), 5: pytest.approx(0.055)}
+
+
+@pytest.mark.slow
+def test_a_run_with_two_processes_and_a_line(tiny_model: Path, tmp_path: Path) -> None:
+    prompts = tmp_path / "p.jsonl"
+    prompts.write_text(
+        json.dumps({"id": "a-1", "category": "a", "prompt": "Count to nine."}), encoding="utf-8"
+    )
+    done = specchat(
+        tmp_path,
+        *("bench", "--hybrid", "--target", "smollm2-135m", "--draft", "smollm2-135m"),
+        *("--prompts", str(prompts), "--round-trip", "20", "--max-tokens", "8", "--ctx", "512"),
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    report = HybridReport.model_validate_json(done.stdout)
+    row, everything = report.rows
+    assert (row.category, everything.category, row.same_text) == ("a", None, True)
+    assert (row.acceptance or 0) > 0.5  # the drafter is the target's own file
+    assert row.bytes_down_per_token > 20
+    assert {s.way for s in report.samples} == {"streaming", "hybrid", "asking"}
+    assert [s.drafted > 0 for s in report.samples if s.way == "streaming"] == [False]
+    console = Console(width=80, record=True)
+    console.print(render(report))
+    assert "× plain streaming" in console.export_text()
+
+
+def test_a_draft_model_is_needed(tmp_path: Path) -> None:
+    done = specchat(
+        tmp_path, "bench", "--hybrid", "--target", "smollm2-135m", "--draft", "lookup",
+        "--ctx", "512",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert b"name one with --draft" in done.stderr
