@@ -39,7 +39,7 @@ class Offer:
     token_s: float = 0.0
     """Seconds for each draft token."""
     together_s: Callable[[int], float] | None = None
-    """Seconds for k draft tokens, where one pass gives all of them; then `token_s` is 0."""
+    """Seconds for k draft tokens, where that is not k times `token_s`, which then is 0."""
     family: str = ""
     """Kinds of one family fare alike in a text: what fails for one lowers the hopes of all."""
 
