@@ -162,9 +162,9 @@ class Context:
         """Logits after each of the last `last` tokens of `tokens`, shape (last, n_vocab).
 
         The result is a view, valid until the next call. `on_progress(done, total)` is called after
-        each chunk of an evaluation that takes several. Passes are padded to `width` tokens. Raises
-        ContextFullError where `tokens` does not fit, CancelledError or BackendError where a pass
-        did not finish: the cache is valid even then.
+        each chunk of an evaluation that takes several; the last of them is padded to `width`
+        tokens. Raises ContextFullError where `tokens` does not fit, CancelledError or BackendError
+        where a pass did not finish: the cache is valid even then.
         """
         wanted = as_tokens(tokens)
         shared = common_prefix(wanted, self._held.view())
@@ -177,7 +177,8 @@ class Context:
         result: Logits | None = None
         chunks = _chunks(start, first_row, len(wanted), self._cache.n_batch, self.width_step)
         for chunk_start, chunk_end in chunks:
-            result = self._evaluate(wanted, chunk_start, chunk_end, first_row, width)
+            at_least = width if chunk_end == len(wanted) else 1
+            result = self._evaluate(wanted, chunk_start, chunk_end, first_row, at_least)
             if on_progress is not None and len(chunks) > 1:
                 on_progress(chunk_end - start, len(wanted) - start)
         assert result is not None

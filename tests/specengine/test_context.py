@@ -187,3 +187,13 @@ def test_what_does_not_fit_or_is_not_taken_leaves_an_empty_cache() -> None:
     saved.state.resize(4)
     assert not context.restore(saved)
     assert context.tokens.tolist() == []
+
+
+def test_only_the_pass_with_the_rows_is_padded_to_a_width() -> None:
+    cache = FakeKVCache(markov(8, seed=1), 8, n_batch=16, stops_every=8)
+    context = Context(cache, width_step=3)
+    text = np.arange(16) % 8
+    rows = context.logits(text, last=10, width=12)
+    assert rows.shape == (10, 8)
+    assert cache.widths == [6, 12]
+    assert context.tokens.tolist() == cache.held
