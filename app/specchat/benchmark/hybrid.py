@@ -22,7 +22,7 @@ from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, ro
 from specchat.benchmark.hybrid_server import cores, pinned, resolved, serving
 from specchat.benchmark.sides import digest
 from specchat.benchmark.suite import Item
-from specchat.models.registry import Profile, Registry
+from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specchat.remote import server
 from specchat.remote.network import NetworkThread
 from specchat.remote.pair import RemoteOptions, RemotePair, wire_settings
@@ -67,6 +67,8 @@ def run(plan: HybridPlan, registry: Registry, say: Callable[[str], None]) -> Hyb
 
     Raises SpecchatError, SpecEngineError before anything is measured.
     """
+    if (plan.profile.draft or "none") in DRAFTERS_WITHOUT_MODEL:
+        raise BenchmarkError("a hybrid run needs a draft model: name one with --draft")
     started_at, mine = datetime.now(UTC), cores()
     two = (mine[0], mine[-1]) if len(mine) > 1 else None
     target = resolved(plan.profile.target)
@@ -166,8 +168,8 @@ class Client:
         stack.callback(network.close)
         profile = plan.profile.model_copy(update={"target": url})
         ready = prepare_remote(profile, registry, network, _nothing, threading.Event())
-        if not isinstance(ready, PreparedRemote) or ready.draft is None:
-            raise BenchmarkError("a hybrid run needs a draft model: name one with --draft")
+        assert isinstance(ready, PreparedRemote)
+        assert ready.draft is not None
         self.target, self.draft = ready.model, read_gguf(ready.draft).name
         self.passes = PassClock(ready.server.address, None)
         network.call(ready.server.close())
