@@ -16,12 +16,17 @@ from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, load_registry
 from specchat.remote.address import Address, parse_address
 from specchat.remote.examination import Examination, examine
 from specchat.remote.keys import find_key
+from specchat.remote.scoring.dialect import Capabilities
+from specchat.remote.scoring.pair import ENGINES, ScoringServer, examine_scoring
 from specchat.remote.server import VerifyServer
 from specchat.remote.vocabulary import fetch_vocabulary
 from specchat.settings import load_settings
 from specengine.compatibility import compare_vocabularies
 from specengine.gguf import read_gguf
+from specengine.llama.model import LlamaModel
+from specengine.scoring import ScoresError
 
+_SERVERS = {"vllm": "vLLM", "sglang": "SGLang"}
 _WAYS = {
     "ids": "its tokens are the target's own",
     "tokens": "drafts the tokens that both have",
@@ -43,17 +48,39 @@ def command(url: str, draft: str | None, as_json: bool) -> int:
         raise SpecchatError(f"offline nothing is connected to, {url} neither")
     address = parse_address(url)
     found = asyncio.run(examine(address, find_key(address)))
-    way = _way(address, found, draft)
+    scores = _scores(address, found, draft)
+    way = "ids" if isinstance(scores, Capabilities) else _way(address, found, draft)
     misfit = draft is not None and way is None
     entry = _profile(found, address, None if misfit else draft)
     if as_json:
         result: dict[str, Any] = {**found.model_dump(), "profile": entry}
         if draft is not None:
             result |= {"draft": draft, "drafts_reach_it": way}
+        if scores is not None:
+            told = scores.as_json() if isinstance(scores, Capabilities) else None
+            result |= {"capabilities": told, "cannot_verify": None if told else scores}
         click.echo(json.dumps(result, indent=2))
     else:
-        _print(found, draft, way, entry)
+        _print(found, draft, way, entry, _verifies(found, scores))
     return 1 if misfit else 0
+
+
+def _scores(address: Address, found: Examination, draft: str | None) -> Capabilities | str | None:
+    """For an engine that can score: what it proved to do for `draft`, or why nothing."""
+    if found.kind not in ENGINES:
+        return None
+    if draft is None or draft in DRAFTERS_WITHOUT_MODEL:
+        return "name the draft model with --draft"
+    model = address.model or found.models[0]
+    server = ScoringServer(address, find_key(address), found.kind, model, 0)
+    registry = load_registry(locations.registry_file())
+    vocabulary = LlamaModel(ensure_model(registry.resolve(draft)), vocab_only=True)
+    try:
+        return asyncio.run(examine_scoring(server, vocabulary.vocab, vocabulary.chat_template))
+    except ScoresError as error:
+        return str(error)
+    finally:
+        vocabulary.close()
 
 
 def _way(address: Address, found: Examination, draft: str | None) -> str | None:
@@ -85,16 +112,18 @@ def _profile(found: Examination, address: Address, draft: str | None) -> str:
         f'description = "{(address.model or (found.models or ["?"])[0])} elsewhere"',
         f'target = "{target}"',
     ]
-    if found.verifies:
+    if found.verifies or (draft is not None and found.kind in ENGINES):
         lines.append(f'draft = "{draft or "lookup"}"')
     return "\n".join(lines)
 
 
-def _print(found: Examination, draft: str | None, way: str | None, entry: str) -> None:
+def _print(
+    found: Examination, draft: str | None, way: str | None, entry: str, verifies: str
+) -> None:
     rows = [
-        ("server", found.server or "speaks the OpenAI protocol"),
+        ("server", found.server or _SERVERS.get(found.kind, "speaks the OpenAI protocol")),
         ("models", ", ".join(found.models) or "none"),
-        ("verifies", _verifies(found)),
+        ("verifies", verifies),
         ("round trip", f"{found.round_trip_ms:.1f} ms"),
     ]
     if found.pass_ms is not None:
@@ -109,9 +138,16 @@ def _print(found: Examination, draft: str | None, way: str | None, entry: str) -
     click.echo(f"\nTo use it, add to {locations.registry_file()}:\n\n{entry}")
 
 
-def _verifies(found: Examination) -> str:
+def _verifies(found: Examination, scores: Capabilities | str | None) -> str:
     if found.verifies:
         return f"drafts, exactly, with any sampling; {found.n_ctx} tokens of context"
+    if isinstance(scores, Capabilities):
+        return (
+            f"drafts, exactly, at temperature 0, with --top-k up to {scores.prompt_top_n}, or at "
+            "temperature 1 without truncation"
+        )
+    if scores is not None:
+        return f"nothing: {scores}"
     return "nothing: its own answers are streamed, without drafts"
 
 

@@ -14,6 +14,7 @@ from specchat.remote.chat_server import ChatClient
 from specchat.remote.errors import RemoteError, TryAgainError
 from specchat.remote.http import explain
 from specchat.remote.keys import Key
+from specchat.remote.scoring.pair import ENGINES
 from specchat.remote.server import GoneError, Info, Line, VerifyServer, hint_line
 from specengine.serving.transcript import Transcript
 
@@ -27,7 +28,7 @@ class Examination(BaseModel):
 
     address: str
     kind: str
-    """`specchat`: verifies drafts; `openai`: answers alone."""
+    """`specchat`: verifies drafts; `vllm`, `sglang`: can score them; `openai`: answers alone."""
     server: str | None = None
     models: list[str]
     n_ctx: int | None = None
@@ -65,9 +66,10 @@ async def _examine_chat(address: Address, key: Key | None, round_trip_s: float) 
         models = await client.models()
     finally:
         await client.close()
+    engines = {model.owned_by for model in models} & set(ENGINES)
     return Examination(
         address=address.base,
-        kind="openai",
+        kind=engines.pop() if len(engines) == 1 else "openai",
         models=[model.id for model in models],
         verifies=False,
         round_trip_ms=1000 * round_trip_s,

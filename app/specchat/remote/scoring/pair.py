@@ -86,6 +86,15 @@ async def connect(
     raise ScoresError(causes[-1])
 
 
+async def examine_scoring(
+    server: ScoringServer, vocab: LlamaVocab, template: str | None
+) -> Capabilities:
+    """What the server can do for drafts of `vocab`. Raises as `connect`."""
+    client, proof = await connect(server, vocab, template)
+    await client.close()
+    return proof.capabilities
+
+
 def open_scoring(
     server: ScoringServer,
     draft: Path,

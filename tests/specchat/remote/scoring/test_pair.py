@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from specengine.llama.model import LlamaModel
 from specengine.sampling import SamplingParams
 from specengine.sequence import as_tokens
 from specengine.thread import EngineThread
+from support.command_line import specchat
 from support.remote_chat import remote_runtime
 from support.scoring_stand_ins import ScoringStandIn, running
 
@@ -202,6 +204,28 @@ async def test_another_vocabulary_or_template_is_noticed(
             async with remote_runtime(stand_in.url, tiny_model) as runtime:
                 finished = await ask(runtime)
         assert cause in finished.notices[0]
+
+
+def test_connect_tells_what_it_proved(babbler: BigModel, tmp_path: Path) -> None:
+    with serving(babbler, "vllm") as stand_in:
+        draft = ("--draft", "smollm2-135m")
+        found = json.loads(specchat(tmp_path, "connect", stand_in.url, *draft, "--json").stdout)
+        printed = specchat(tmp_path, "connect", stand_in.url).stdout.decode()
+    assert (found["kind"], found["cannot_verify"], found["drafts_reach_it"]) == (
+        "vllm",
+        None,
+        "ids",
+    )
+    assert found["capabilities"] == {
+        **{"token_prompt": True, "prompt_top_n": 20, "start_offset": False, "cached": False},
+        **{"server_sampling": True},
+    }
+    assert 'draft = "smollm2-135m"' in found["profile"]
+    assert "nothing: name the draft model with --draft" in printed
+    with serving(babbler, "sglang", fault="short") as stand_in:
+        done = specchat(tmp_path, "connect", stand_in.url, *draft)
+    assert done.returncode == 1
+    assert b"nothing: scores of other tokens" in done.stdout
 
 
 async def test_without_a_draft_model_it_is_said_what_is_missing(babbler: BigModel) -> None:
