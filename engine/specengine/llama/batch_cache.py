@@ -70,7 +70,7 @@ class LlamaBatchCache:
         library.clear_errors()
         self.handle: Any = llama.llama_init_from_model(model.handle, params)
         if not self.handle:
-            raise ModelFileError(
+            raise library.failure(
                 f"llama.cpp cannot make room for {n_sequences} sessions of {n_ctx} tokens with "
                 f"{model.path.name}: {library.last_error()}; fewer or shorter ones need less memory"
             )

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from specengine.errors import BackendError
 from specengine.llama import library
+from specengine.llama.backends import device_list
 
 if sys.platform != "win32":
     import resource
@@ -50,7 +51,8 @@ def decode(llama: ModuleType, path: Path, *, use_extra_bufts: bool) -> NDArray[n
     """Logits after each of PASSES, of shape (passes, n_vocab)."""
     model_params = llama.llama_model_default_params()
     model_params.use_extra_bufts = use_extra_bufts
-    model_params.n_gpu_layers = 0
+    no_gpu = device_list(llama, [])  # a GPU's memory may be full, and its driver is not on trial
+    model_params.devices = ctypes.cast(no_gpu, ctypes.c_void_p)
     model = llama.llama_model_load_from_file(os.fsencode(path), model_params)
     if not model:
         raise BackendError(f"llama.cpp cannot load {path}: {library.last_error()}")
