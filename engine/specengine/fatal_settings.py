@@ -21,13 +21,23 @@ def fatal_setting(gguf: GGUF) -> str | None:
     heads = gguf.number("nextn_predict_layers", 0)
     if heads > gguf.n_layer:
         return f"{heads} of its {gguf.n_layer} layers are heads"
-    experts, used = gguf.number("expert_count", 0), gguf.number("expert_used_count", 0)
-    if not used <= experts <= _MAX_EXPERTS:
-        return f"it uses {used} of {experts} experts"
+    if cause := _experts(gguf):
+        return cause
     scaling = gguf.metadata.get(f"{gguf.architecture}.rope.scaling.type", "none")
     if scaling not in _ROPE_SCALINGS:
         return f"{gguf.architecture}.rope.scaling.type is {scaling}"
     for key, value in gguf.metadata.items():
         if key.endswith("_epsilon") and isinstance(value, float) and not 0 <= value < math.inf:
             return f"{key} is {value}"
+    return None
+
+
+def _experts(gguf: GGUF) -> str | None:
+    count = gguf.number("expert_count", 0)
+    used = max(gguf.per_layer("expert_used_count", 0), default=0)
+    if not used <= count <= _MAX_EXPERTS or (count and not used):
+        return f"it uses {used} of {count} experts"
+    groups, used = gguf.number("expert_group_count", 0), gguf.number("expert_group_used_count", 0)
+    if groups and (groups >= count or (groups > 1 and not (count % groups == 0 < used < groups))):
+        return f"it uses {used} of {groups} groups of its {count} experts"
     return None

@@ -135,6 +135,11 @@ def _check_eagle3(head: GGUF) -> None:
 
 def _check_shape(head: GGUF) -> None:
     """The sizes at which llama.cpp would end the process or divide by zero."""
+    n_out = head.number("embedding_length_out", head.n_embd)
+    if n_out != head.n_embd:
+        raise _broken(
+            head, f"its states have {head.n_embd} numbers, and {n_out} when they leave it"
+        )
     n_head = head.number("attention.head_count", 0)
     n_head_kv = head.number("attention.head_count_kv", n_head)
     if n_head < 1 or n_head_kv < 1 or n_head % n_head_kv:

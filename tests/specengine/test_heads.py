@@ -94,6 +94,7 @@ def test_an_architecture_whose_layers_are_not_recorded_is_refused(target: GGUF) 
         ({"target_layers": [-1, 1, 2]}, "reads layer -1"),
         ({"block_count": 4}, "EAGLE-3 heads of one layer, and it has 4"),
         ({"nextn_predict_layers": 1}, "EAGLE-3 heads of one layer, and it has 0"),
+        ({"embedding_length_out": 128}, "states have 64 numbers, and 128 when they leave it"),
         ({"attention.head_count": 0}, "has 0 attention heads"),
         ({"attention.head_count_kv": 0}, "heads over 0"),
         ({"attention.head_count_kv": 3}, "4 attention heads over 3"),
