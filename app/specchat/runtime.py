@@ -111,6 +111,7 @@ class Runtime:
         self._network: NetworkThread | None = None
         self._pair: Pair | RemotePair | ScoringPair | ChatServer | None = None
         self._files: list[Path] = []
+        self._is_answering = False
         self._running: Future[None] | None = None
         self._reading: Future[None] | None = None
         self._states = states
@@ -186,6 +187,7 @@ class Runtime:
             loop.call_soon_threadsafe(events.put_nowait, event)
 
         self._abort.clear()
+        self._is_answering = True
         self._running = self._thread.submit(lambda: self._run(turns, options, emit))
         finished = False
         try:
@@ -194,6 +196,7 @@ class Runtime:
                 finished = isinstance(event, Finished)
                 yield event
         finally:
+            self._is_answering = False
             if not finished:
                 self.cancel()  # the caller has gone away
 
@@ -333,10 +336,6 @@ class Runtime:
             )
 
         await asyncio.wrap_future(self._thread.submit(swap))
-
-    @property
-    def _is_answering(self) -> bool:
-        return self._running is not None and not self._running.done()
 
     async def _idle(self) -> None:
         """Stop reading ahead, and wait for the answer before this one: the abort flag belongs to it
