@@ -10,15 +10,16 @@ from specengine.errors import ModelFileError
 from specengine.gguf import GGUF
 
 _EVERY_HEAD = ("nextn.eh_proj", "nextn.enorm", "nextn.hnorm")
+_ROUTER, _DENSE = "ffn_gate_inp", ("ffn_gate", "ffn_up", "ffn_down")  # one or the other
 
 # What llama.cpp's graphs of these architectures ask of each head besides.
 _NEEDS: dict[str, tuple[str, ...]] = {
-    "glm4moe": ("ffn_gate_inp",),
-    "mimo2": ("attn_qkv", "ffn_gate", "ffn_up", "ffn_down"),
-    "nemotron_h_moe": ("ffn_gate_inp", "nextn.shared_head_norm"),
+    "glm4moe": (_ROUTER,),
+    "mimo2": ("attn_qkv", *_DENSE),
+    "nemotron_h_moe": (_ROUTER, "nextn.shared_head_norm"),
     "qwen35": (),
-    "qwen35moe": ("ffn_gate_inp",),
-    "qwen3next": ("ffn_gate_inp",),
+    "qwen35moe": (_ROUTER,),
+    "qwen3next": (_ROUTER,),
     "step35": (),
 }
 _ONE_FOR_EACH_TOKEN = ("mimo2", "step35")  # the others run one head, which repeats itself
@@ -61,13 +62,13 @@ def _counted(count: int) -> str:
 def _missing(target: GGUF, count: int) -> str | None:
     """The first tensor that is needed and not there."""
     names = {tensor.name for tensor in target.tensors}
-    first = target.n_layer - count
-    needed = (
-        f"blk.{layer}.{part}.weight"
-        for layer in range(first, target.n_layer)
-        for part in (*_EVERY_HEAD, *_NEEDS[target.architecture])
-    )
-    return next((name for name in needed if name not in names), None)
+    for layer in range(target.n_layer - count, target.n_layer):
+        block = f"blk.{layer}."
+        dense = () if f"{block}{_ROUTER}.weight" in names else _DENSE
+        for part in (*_EVERY_HEAD, *_NEEDS[target.architecture], *dense):
+            if f"{block}{part}.weight" not in names:
+                return f"{block}{part}.weight"
+    return None
 
 
 def _has_shape(target: GGUF) -> bool:
