@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from specengine.pace import AdaptivePace, Pace
 from specengine.survival import Survival
 
 # A draft has to promise this much more than the target alone: estimates are noisy, and a promise
@@ -42,6 +43,8 @@ class Offer:
     """Seconds for k draft tokens, where that is not k times `token_s`, which then is 0."""
     family: str = ""
     """Kinds of one family fare alike in a text: what fails for one lowers the hopes of all."""
+    paced: bool = False
+    """Whether its drafter asks a `Pace` before each draft token."""
 
     def seconds(self, k: int) -> float:
         """Seconds for `k` draft tokens, after the start."""
@@ -54,6 +57,8 @@ class Choice:
 
     drafter: int
     length: int
+    pace: Pace | None = None
+    """For a paced offer: what may end the draft before it has `length` tokens."""
 
 
 ALONE = Choice(0, 0)
@@ -70,8 +75,10 @@ class DraftLengthController(Protocol):
         """`room`: draft tokens that fit; None stands for a drafter that has no guess."""
         ...
 
-    def observe(self, offer: Offer, drafted: int, accepted: int) -> None:
-        """A draft made after `offer` was verified."""
+    def observe(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
+        """A draft made after `offer` was verified. `confidence` is that of the `Draft`."""
         ...
 
 
@@ -90,7 +97,9 @@ class FixedDraftLength:
                 return Choice(i, min(self._k, room, offer.available))
         return ALONE
 
-    def observe(self, offer: Offer, drafted: int, accepted: int) -> None:
+    def observe(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
         """Nothing is learned."""
 
 
@@ -137,14 +146,37 @@ class AdaptiveDraftLength:
             k, rate = self._best_length(offer, chances, alone + self._ahead_s)
             if rate > best_rate:
                 best, best_rate = Choice(i, k), rate
-        return best if best.length else self._trial(offers, room)
+        if not best.length:
+            return self._trial(offers, room)
+        offer = offers[best.drafter]
+        return self._paced(best, offer, best_rate, room) if offer and offer.paced else best
 
-    def observe(self, offer: Offer, drafted: int, accepted: int) -> None:
+    def _paced(self, choice: Choice, offer: Offer, rate: float, room: int) -> Choice:
+        """As long as it is sure of itself the draft may go on, as far as the account can bear."""
+        bearable = self._pass_seconds(1) + self._ahead_s
+        length = choice.length
+        while length < min(room, offer.available) and self._seconds(offer, length + 1) <= bearable:
+            length += 1
+        pace = AdaptivePace(
+            self._survival, offer.kind, offer.prior, rate, offer.token_s, self._pass_seconds
+        )
+        return Choice(choice.drafter, length, pace)
+
+    def observe(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
         self._tried.add(offer.kind)
         self._survival.observe(
-            offer.kind, drafted, accepted, prior=offer.prior, family=offer.family
+            offer.kind,
+            drafted,
+            accepted,
+            prior=offer.prior,
+            family=offer.family,
+            confidence=confidence,
         )
-        gained = (accepted + 1) * self._pass_seconds(1) - self._seconds(offer, drafted)
+        # A draft that ended for lack of confidence took one draft pass more than it has tokens.
+        spent = offer.seconds(max(drafted, len(confidence))) + self._pass_seconds(drafted + 1)
+        gained = (accepted + 1) * self._pass_seconds(1) - spent
         self._ahead_s = min(self._ahead_s + gained, _RESERVE * self._pass_seconds(1))
 
     def _trial(self, offers: Sequence[Offer | None], room: int) -> Choice:

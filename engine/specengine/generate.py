@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from specengine.answer_text import AnswerText
 from specengine.cancel import AbortFlag, time_limit
 from specengine.controller import Choice, DraftLengthController, Offer
 from specengine.draft import Draft, Verdict
-from specengine.drafters import Drafter
+from specengine.drafters import Drafter, PacedDrafter
 from specengine.errors import CancelledError, ContextFullError, DraftError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason
 from specengine.logprobs import TokenLogprobs
@@ -146,8 +146,8 @@ class _Answer:
         drafter = self._drafters[choice.drafter].name if len(draft) else None
         self._stats.count_round(len(draft), verdict.accepted, drafter)
         offer = offers[choice.drafter] if offers else None
-        if offer is not None and len(draft):
-            self._controller.observe(offer, len(draft), verdict.accepted)
+        if offer is not None and (draft.tokens or draft.confidence):
+            self._controller.observe(offer, len(draft), verdict.accepted, draft.confidence)
         yield from self._commit(draft, verdict)
 
     def _offer(self, drafter: Drafter, prefix: Tokens) -> Offer | None:
@@ -164,7 +164,11 @@ class _Answer:
         def propose() -> Draft:
             try:
                 with time_limit(drafter.abort, limit_s):
-                    draft = drafter.propose(prefix, choice.length)
+                    if choice.pace is None:
+                        draft = drafter.propose(prefix, choice.length)
+                    else:
+                        paced = cast(PacedDrafter, drafter)
+                        draft = paced.propose(prefix, choice.length, choice.pace)
             except CancelledError as error:
                 self._check_cancelled()
                 raise DraftError(f"no draft within {limit_s:.0f} s") from error

@@ -11,6 +11,7 @@ from typing import Protocol
 from specengine.cancel import AbortFlag
 from specengine.controller import Offer
 from specengine.draft import Draft
+from specengine.pace import Pace
 from specengine.sequence import Tokens
 
 
@@ -41,4 +42,12 @@ class Drafter(Protocol):
 
     def propose(self, prefix: Tokens, k: int) -> Draft:
         """At most `k` tokens that may follow `prefix`, the prefix of the last `offer`."""
+        ...
+
+
+class PacedDrafter(Drafter, Protocol):
+    """Whose offers are `paced`."""
+
+    def propose(self, prefix: Tokens, k: int, pace: Pace | None = None) -> Draft:
+        """As `Drafter.propose`; where there is a `pace`, it is asked before each token."""
         ...

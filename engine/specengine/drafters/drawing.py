@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from specengine.context import Logits
+from specengine.distribution import Distribution
 from specengine.draft import Draft
 from specengine.errors import NothingToDrawError
+from specengine.pace import Pace
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import TokenBuffer, Tokens
+
+_FAR = 12.0
 
 
 def draw(
@@ -19,8 +25,9 @@ def draw(
     transforms: Transforms,
     rule: AcceptanceRule,
     ends: frozenset[int],
+    pace: Pace | None = None,
 ) -> Draft:
-    """At most `k` tokens after `prefix`; one of `ends` is the last.
+    """At most `k` tokens after `prefix`; one of `ends` is the last. `pace` may end it before.
 
     `row(drafted)` gives the logits of what follows `prefix` and the draft tokens `drafted`, as far
     as the drafter knows them. Penalties and grammar do know them: q is what they make of the row
@@ -29,10 +36,18 @@ def draw(
     draft = Draft()
     text = TokenBuffer(prefix)
     for _ in range(k):
+        if pace is not None and not pace.another():
+            break
+        logits = row(draft.tokens)
         try:
-            q = transforms.distribution(row(draft.tokens), text.view())
+            q = transforms.distribution(logits, text.view())
         except NothingToDrawError:  # what may come here is not among the drafter's tokens
             break
+        if pace is not None:
+            draft.confidence.append(_confidence(q, logits))
+            # Only now: what is drawn must not decide whether it is kept.
+            if not pace.draws(draft.confidence[-1]):
+                break
         token = rule.draw(q, position=len(text))
         # One id left means that nothing was drawn: a point mass, cheaper to say as None.
         draft.append(token, q if len(q.ids) > 1 else None)
@@ -40,3 +55,15 @@ def draw(
             break
         text.append(token)
     return draft
+
+
+def _confidence(q: Distribution, logits: Logits) -> float:
+    """The highest probability of `q`; of `logits` themselves, where only one token is left of it.
+
+    What lies _FAR below the best logit is left out: it changes nothing worth the time.
+    """
+    if len(q.ids) > 1:
+        return float(q.probs.max())
+    best = logits.max()
+    near = logits[logits > best - _FAR]
+    return 1 / float(np.exp(near - best).sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from specengine.cancel import AbortFlag
 from specengine.context import Context, Logits
@@ -11,6 +12,7 @@ from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters.bridge import Bridge
 from specengine.drafters.drawing import draw
+from specengine.pace import Pace
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import TokenBuffer, Tokens, common_prefix
@@ -44,10 +46,10 @@ class ModelBased(ABC):
         missing = len(read) - common_prefix(self.context.tokens, read)
         return self._offer(max(1, missing), self.context.n_ctx - len(read))
 
-    def propose(self, prefix: Tokens, k: int) -> Draft:
+    def propose(self, prefix: Tokens, k: int, pace: Pace | None = None) -> Draft:
         before = self.context.decode_s
         try:
-            return self._proposal(prefix, k)
+            return self._proposal(prefix, k, pace)
         finally:
             self.draft_s += self.context.decode_s - before
 
@@ -63,7 +65,8 @@ class ModelBased(ABC):
         return Offer(self.name, room, PRIOR, start_s, self.token_s)
 
     @abstractmethod
-    def _proposal(self, prefix: Tokens, k: int) -> Draft: ...
+    def _proposal(self, prefix: Tokens, k: int, pace: Pace | None) -> Draft:
+        """`pace` is one only where the offer was paced."""
 
     def _why_not(self, read: Tokens) -> str | None:
         if len(read) >= self.context.n_ctx:
@@ -96,7 +99,10 @@ class ModelDrafter(ModelBased):
         self._transforms = transforms
         self._rule = rule
 
-    def _proposal(self, prefix: Tokens, k: int) -> Draft:
+    def _offer(self, missing: int, room: int) -> Offer:
+        return replace(super()._offer(missing, room), paced=True)
+
+    def _proposal(self, prefix: Tokens, k: int, pace: Pace | None) -> Draft:
         read = TokenBuffer(self.read(prefix))
 
         def row(drafted: Sequence[int]) -> Logits:
@@ -104,4 +110,4 @@ class ModelDrafter(ModelBased):
                 read.append(self._bridge.to_draft(drafted[-1]))
             return self._bridge.row(self.context.logits(read.view())[0])
 
-        return draw(row, k, prefix, self._transforms, self._rule, self._bridge.ends)
+        return draw(row, k, prefix, self._transforms, self._rule, self._bridge.ends, pace)

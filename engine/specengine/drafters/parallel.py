@@ -18,6 +18,7 @@ from specengine.draft import Draft
 from specengine.drafters.bridge import Bridge
 from specengine.drafters.drawing import draw
 from specengine.drafters.model import PRIOR, ModelBased
+from specengine.pace import Pace
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import Tokens
@@ -59,7 +60,7 @@ class ParallelDrafter(ModelBased):
             together_s=lambda k: context.pass_seconds(beside + k),
         )
 
-    def _proposal(self, prefix: Tokens, k: int) -> Draft:
+    def _proposal(self, prefix: Tokens, k: int, pace: Pace | None) -> Draft:
         masks = np.full(k - 1, self._mask, dtype=np.int32)
         rows = self.context.logits(np.concatenate((self.read(prefix), masks)), last=k)
 

@@ -11,6 +11,7 @@ from specengine.context import Context
 from specengine.draft import Draft
 from specengine.drafters.model import ModelBased
 from specengine.drafters.translation import Translation, split_complete, tokenize_part
+from specengine.pace import Pace
 from specengine.sequence import TokenBuffer, Tokens
 from specengine.vocab import Vocab
 
@@ -39,7 +40,7 @@ class TextDrafter(ModelBased):
     def token_s(self) -> float:
         return self.context.pass_seconds(1) * self._steps / self._tokens
 
-    def _proposal(self, prefix: Tokens, k: int) -> Draft:
+    def _proposal(self, prefix: Tokens, k: int, pace: Pace | None) -> Draft:
         read = TokenBuffer(self.read(prefix))
         data = b""
         tokens: list[int] = []

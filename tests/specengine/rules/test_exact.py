@@ -5,6 +5,7 @@ different supports, deterministic and one-hot drafts. Nothing here is approximat
 """
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache
 from types import ModuleType
 
@@ -43,6 +44,32 @@ def law(seed: int, verify: Verify) -> RoundLaw:
 def test_a_round_is_distributed_as_the_target(verify: Verify) -> None:
     for seed, pair in enumerate(PAIRS):
         assert law(seed, verify).texts == pair.joint(), f"pair {seed}"
+
+
+@LOSSLESS
+def test_a_draft_may_end_before_a_token_that_would_be_drawn_unsurely(verify: Verify) -> None:
+    """Also after one that was drawn against the odds: that one stays."""
+
+    def verify_paced(draft: Draft, p: Callable[[int], Distribution], uniform: Draws) -> Verdict:
+        n = 0
+        while n < len(draft) and _goes_on(draft, n):
+            n += 1
+        return verify(Draft(draft.tokens[:n], draft.q[:n]), p, uniform)
+
+    shortened = 0
+    for seed, pair in enumerate(PAIRS[:40]):
+        paced = law_of_round(pair, verify_paced)
+        assert paced.texts == pair.joint(), f"pair {seed}"
+        shortened += paced.accepted < law(seed, verify).accepted
+    assert shortened > 10  # it did end drafts
+
+
+def _goes_on(draft: Draft, n: int) -> bool:
+    """Whether the token at `n` is drawn, by its q and by the tokens before it."""
+    q, before = draft.q[n], draft.q[n - 1] if n else None
+    if before is not None and before.prob(draft.tokens[n - 1]) < Fraction(1, 3):
+        return False
+    return q is None or max(q.probs) >= Fraction(1, 2)
 
 
 def test_block_accepts_at_least_as_many_as_token() -> None:
