@@ -23,6 +23,7 @@ from specengine.answer_text import AnswerText
 from specengine.chat_template import Turn, encode_chat
 from specengine.errors import TemplateError
 from specengine.sampling import SamplingParams
+from specengine.sampling.params import MOST
 from specengine.serving.generation import Committed, Generation
 from specengine.serving.transcript import Transcript
 
@@ -66,8 +67,8 @@ class ChatCompletion(BaseModel):
     stop: str | list[str] | None = None
     temperature: Real = Field(0.8, ge=0, allow_inf_nan=False)
     top_p: Real = Field(0.95, ge=0, le=1)
-    frequency_penalty: Real = Field(0.0, allow_inf_nan=False)
-    presence_penalty: Real = Field(0.0, allow_inf_nan=False)
+    frequency_penalty: Real = Field(0.0, ge=-MOST, le=MOST, allow_inf_nan=False)
+    presence_penalty: Real = Field(0.0, ge=-MOST, le=MOST, allow_inf_nan=False)
     seed: Integer | None = Field(None, ge=0, lt=2**64)
 
     @property

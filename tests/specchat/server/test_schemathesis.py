@@ -36,6 +36,7 @@ def as_line(ctx: Any, value: Any) -> bytes:
 
 schemathesis.serializer("application/x-ndjson")(as_line)
 schema: Any = schemathesis.openapi.from_dict(description())
+schema.config.phases.coverage.enabled = False  # hundreds of requests
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,8 @@ def requests_by_the_description(server: VerifyServer, case: Any) -> None:
         new = client.post(f"{API}/sessions", json={"protocol": {"min": 1, "max": 1}}).json()
         if "session" in (case.path_parameters or {}):
             case.path_parameters["session"] = new["session"]
+        if isinstance(case.body, dict) and "messages" in case.body:
+            case.body["max_tokens"] = 1
         try:
             response = case.call(base_url=server.url, timeout=60)
             case.validate_response(response, checks=CHECKS)
@@ -67,24 +70,3 @@ test_requests_by_the_description = pytest.mark.slow(
         )(requests_by_the_description)
     )
 )
-
-
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        (f"{API}/sessions", {"protocol": {"min": True, "max": 1}}),
-        (f"{API}/sessions/x/generate", {"seed": False}),
-        (f"{API}/sessions/x/generate", {"patience_ms": "5"}),
-        (f"{API}/sessions/x/generate", {"sampling": {"top_k": True}}),
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": ""}], "seed": False}),
-    ],
-)
-def test_booleans_and_texts_are_no_numbers(
-    server: VerifyServer, path: str, body: dict[str, Any]
-) -> None:
-    generate = {"base": 0, "base_hash": "0" * 32, "append": [1], "seed": 1}
-    content = {**generate, **body} if path.endswith("generate") else body
-    with server.client() as client:
-        response = client.post(path, json=content)
-    assert response.status_code == 400
-    assert "should be a number" in response.json()["error"]["message"]
