@@ -158,7 +158,7 @@ class AdaptiveDraftLength:
         while length < min(room, offer.available) and self._seconds(offer, length + 1) <= bearable:
             length += 1
         pace = AdaptivePace(
-            self._survival, offer.kind, offer.prior, rate, offer.token_s, self._pass_seconds
+            self._survival, offer.kind, offer.prior, rate, offer.seconds, self._pass_seconds
         )
         return Choice(choice.drafter, length, pace)
 

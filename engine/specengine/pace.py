@@ -36,16 +36,16 @@ class AdaptivePace:
         kind: str,
         prior: float,
         rate: float,
-        token_s: float,
+        draft_seconds: Callable[[int], float],
         pass_seconds: Callable[[int], float],
     ) -> None:
-        """`rate`: tokens a second that the draft is expected to make as a whole. `token_s`: of a
-        draft token; `pass_seconds(n)`: of a target pass over n tokens.
+        """`rate`: tokens a second that the draft is expected to make as a whole.
+        `draft_seconds(k)`: of k draft tokens; `pass_seconds(n)`: of a target pass over n tokens.
         """
         self._survival = survival
         self._kind, self._prior = kind, prior
         self._rate = rate
-        self._token_s = token_s
+        self._draft_seconds = draft_seconds
         self._pass_seconds = pass_seconds
         self._drawn = 0
         self._chance = 1.0  # that all tokens drawn so far stand
@@ -54,7 +54,8 @@ class AdaptivePace:
         if not self._drawn:
             return True  # that was decided when the draft was
         usual = self._survival.usual(self._kind, self._drawn, self._prior)
-        return self._pays(usual, self._token_s + self._wider_s())
+        draft_s = self._draft_seconds(self._drawn + 1) - self._draft_seconds(self._drawn)
+        return self._pays(usual, draft_s + self._wider_s())
 
     def draws(self, confidence: float) -> bool:
         sure = self._survival.sure(self._kind, self._drawn, confidence)
