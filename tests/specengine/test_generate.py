@@ -363,6 +363,33 @@ def test_a_cascade_takes_from_each_drafter_what_it_knows() -> None:
     assert counts["fake"].accepted == counts["fake"].drafted > 24
 
 
+def test_the_draft_model_reads_nothing_before_the_first_token() -> None:
+    rig = Rig(TARGET, draft=TARGET)
+    events = rig.events(PROMPT, 4, max_tokens=20)
+    next(events)
+    assert rig.draft_cache.passes == 0
+    next(events)
+    assert rig.draft_cache.passes > 0
+
+
+@pytest.mark.parametrize(("token_s", "is_read"), [(0.0001, True), (1.0, False)])
+def test_whether_the_draft_model_reads_the_prompt_is_a_matter_of_its_cost(
+    token_s: float, is_read: bool
+) -> None:
+    prompt = [i % 8 for i in range(150)]
+    rig = Rig(TARGET, draft=TARGET)
+    assert isinstance(rig.drafter, ModelDrafter)
+    costs = rig.drafter.context.costs
+    costs.observe(1, 0.001)
+    costs.observe_prompt(100, 100 * token_s)
+    # A pass of the target takes a second; drafts of this model always stand.
+    controller = AdaptiveDraftLength(lambda width: 1.0, longest=4)
+    *_, finished = generate(rig.target, [rig.drafter], controller, prompt, max_tokens=60)
+    assert isinstance(finished, Finished)
+    assert list(finished.tokens) == greedy_continuation(TARGET, prompt, 60)
+    assert (rig.draft_cache.passes > 0) == is_read
+
+
 @pytest.mark.parametrize("k", [0, 1, 5])
 def test_logprobs_are_of_the_row_that_produced_the_token(k: int) -> None:
     rig = Rig(TARGET, draft=markov(8, seed=8), logprobs=2)

@@ -150,8 +150,8 @@ def test_drafts_are_long_where_the_drafter_is_sure_and_short_where_not() -> None
     controller = AdaptiveDraftLength(COSTS.seconds, longest=16)
     *_, finished = generate(rig.target, [rig.drafter], controller, [1, 2, 3], max_tokens=120)
     assert list(finished.tokens) == greedy_continuation(target, [1, 2, 3], 120)
-    assert finished.stats.acceptance_rate > 0.8
-    assert finished.stats.tokens_per_pass > 2
+    assert (finished.stats.acceptance_rate or 0) > 0.8
+    assert (finished.stats.tokens_per_pass or 0) > 2
     assert rig.caches_hold_what_they_say()
 
 
