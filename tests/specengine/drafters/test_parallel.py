@@ -130,8 +130,7 @@ def test_with_shared_noise_drafts_from_the_targets_own_distributions_stand() -> 
     assert len(set(answer.tokens)) > 2
 
 
-@pytest.mark.parametrize("penalty", [0.0, 1.5])
-@pytest.mark.parametrize("rule", ["token", "block", "coupled"])
+@pytest.mark.parametrize(("rule", "penalty"), [("token", 0.0), ("block", 1.5), ("coupled", 1.5)])
 def test_sampled_text_is_distributed_as_the_targets(rule: str, penalty: float) -> None:
     # The first token comes with the prompt, the next two from a draft of two.
     target, draft = markov(N_VOCAB, 4, sharpness=1.0), markov(N_VOCAB, 5, sharpness=1.0)
