@@ -22,7 +22,7 @@ import pytest
 from specengine.serving.transcript import Transcript
 from support.verify_server import VerifyServer, running_server
 
-SECONDS = float(os.environ.get("SPECCHAT_SOAK", "15"))
+SECONDS = float(os.environ.get("SPECCHAT_SOAK", "8"))
 N_SESSIONS = 32
 N_TOKENS = 16
 API = "/specchat/v1/sessions"
