@@ -86,7 +86,8 @@ class ScoringTarget:
         self._abort = abort
         self._until = until
         self._continuation: Continuation | None = None
-        self._uniform = np.random.default_rng(how.sampling.seed).random
+        # Not from the seed: drafts are drawn with that, and have to be independent of this.
+        self._uniform = np.random.default_rng().random
         self._prompt_done = False
 
     @property

@@ -193,6 +193,7 @@ def test_draws_at_temperature_1_follow_the_target(
     with serving(engine) as stand_in, target_of(stand_in, engine, network, sampling) as target:
         drafter = blend(wrong)
         rng = np.random.default_rng(8)
+        target._uniform = np.random.default_rng(9).random
         for _ in range(n):
             draft, text = Draft(), list(PROMPT)
             for _ in range(2):
@@ -210,6 +211,16 @@ def test_draws_at_temperature_1_follow_the_target(
         assert chi_square(second, _law([*PROMPT, _likeliest(PROMPT)])).p_value > 1e-4
     assert (after[2] == n) == (wrong == 0)
     assert target.doubt is None
+
+
+def test_what_decides_is_independent_of_what_draws_the_drafts(network: NetworkThread) -> None:
+    """One stream of numbers for both would prefer the tokens that it drew."""
+    sampling = SamplingParams(**RAW, seed=5)
+    with serving("vllm") as stand_in, target_of(stand_in, "vllm", network, sampling) as target:
+        halves = Distribution(np.arange(2, dtype=np.int32), np.full(2, 0.5))
+        drawn = [target._how.rule.draw(halves, 0) for _ in range(64)]
+        decided = [int(target._uniform() >= 0.5) for _ in range(64)]
+    assert drawn != decided
 
 
 def _law(tokens: list[int]) -> Distribution:
