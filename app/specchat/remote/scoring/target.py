@@ -142,9 +142,15 @@ class ScoringTarget:
         )
 
     def _draws(self, text: Sequence[int]) -> Iterator[Drawn]:
+        """Raises BackendError where the server stops to tell p: its draft token was rejected, and
+        any other token in its place would be drawn too often or too seldom.
+        """
         n = 1
         while True:
-            yield from self._asked(lambda n=n: self._client.draw(text, n))  # type: ignore[misc]
+            try:
+                yield from self._asked(lambda n=n: self._client.draw(text, n))  # type: ignore[misc]
+            except ScoresError as error:
+                raise BackendError(f"{self._client.address.base}: {error}") from error
             n = min(2 * n, _MOST_DRAWS)
 
     def _said(self, text: list[int]) -> int:

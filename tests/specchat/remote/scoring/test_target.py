@@ -30,11 +30,12 @@ from specengine.distribution import Distribution
 from specengine.draft import Draft
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter
+from specengine.errors import BackendError
 from specengine.events import Finished
 from specengine.generate import generate
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.scoring import way_to_verify
+from specengine.scoring import ScoresError, way_to_verify
 from specengine.sequence import as_tokens
 from support.fakes import FakeKVCache, FakeVocab, Model, greedy_continuation, markov
 from support.scoring_stand_ins import ScoringStandIn, running
@@ -211,6 +212,25 @@ def test_draws_at_temperature_1_follow_the_target(
         assert chi_square(second, _law([*PROMPT, _likeliest(PROMPT)])).p_value > 1e-4
     assert (after[2] == n) == (wrong == 0)
     assert target.doubt is None
+
+
+def test_a_correction_that_cannot_be_drawn_ends_the_answer(
+    network: NetworkThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain draw in its place would not be distributed as the target's."""
+
+    async def draw(self: ScoringClient, text: Any, n: int) -> Any:
+        raise ScoresError("a log-probability is missing")
+
+    monkeypatch.setattr(ScoringClient, "draw", draw)
+    sampling = SamplingParams(**RAW)
+    far = Draft([0] * 16, [None] * 16)  # sixteen tokens for sure: one of them is rejected
+    with (
+        serving("vllm") as stand_in,
+        target_of(stand_in, "vllm", network, sampling) as target,
+        pytest.raises(BackendError, match="a log-probability is missing"),
+    ):
+        target.verify(as_tokens(PROMPT), far)
 
 
 def test_what_decides_is_independent_of_what_draws_the_drafts(network: NetworkThread) -> None:
