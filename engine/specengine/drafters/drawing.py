@@ -58,12 +58,13 @@ def draw(
 
 
 def _confidence(q: Distribution, logits: Logits) -> float:
-    """The highest probability of `q`; of `logits` themselves, where only one token is left of it.
+    """The highest probability of `q`. Where only one token is left of it, the probability that
+    `logits` themselves give to that token.
 
-    What lies _FAR below the best logit is left out: it changes nothing worth the time.
+    What lies _FAR below it is left out: it changes nothing worth the time.
     """
     if len(q.ids) > 1:
         return float(q.probs.max())
-    best = logits.max()
+    best = logits[q.ids[0]]
     near = logits[logits > best - _FAR]
     return 1 / float(np.exp(near - best).sum())

@@ -9,9 +9,16 @@ import pytest
 from textual.widgets import OptionList, Static
 
 from specchat.runtime import Event
-from specchat.tui.screens.inspector import InspectorScreen, Reply, describe, visible
+from specchat.tui.screens.inspector import (
+    InspectorScreen,
+    Reply,
+    decisions,
+    describe,
+    visible,
+)
 from specengine.events import Chunk
 from specengine.inspection import Entry, InspectedRound, InspectedToken
+from specengine.statistics import Statistics
 from support.chat_app import Chat, StartChat
 from support.fake_runtime import FakeRuntime, Script
 
@@ -159,3 +166,19 @@ async def test_markup_in_a_reply_is_text(start_chat: StartChat) -> None:
         drawn = chat.app.export_screenshot().replace("&#160;", " ")
         assert "[red]hello[/red]" in drawn
         assert "[bold]" in drawn
+
+
+def test_it_says_who_drafted_and_what_stood() -> None:
+    stats = Statistics()
+    for drafted, accepted, drafter in (
+        (4, 3, "lookup"),
+        (2, 2, "0.5b"),
+        (4, 0, "lookup"),
+        (0, 0, None),
+    ):
+        stats.count_round(drafted, accepted, drafter)
+    assert decisions(stats.model_dump()) == (
+        "lookup drafted in 2 rounds: 3 of 8 tokens stood · "
+        "0.5b drafted in 1 rounds: 2 of 2 tokens stood · the target alone in 1"
+    )
+    assert decisions({}) == ""  # an answer under way

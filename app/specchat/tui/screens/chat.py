@@ -525,7 +525,7 @@ class ChatScreen(Screen[None]):
     def action_inspect(self) -> None:
         """Opens the rounds of the answers that were made in this session."""
         entries = self._conversation.entries
-        replies = [Reply(entry.text, entry.rounds) for entry in entries if entry.rounds]
+        replies = [Reply(e.text, e.rounds, e.stats or {}) for e in entries if e.rounds]
         if replies:
             self.app.push_screen(InspectorScreen(replies))
         else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from rich.cells import cell_len
 from textual import on
@@ -40,6 +40,8 @@ class Reply:
 
     text: str
     rounds: Sequence[InspectedRound]
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    """`Statistics.model_dump`; empty while the answer is being made."""
 
 
 class InspectorScreen(ModalScreen[None]):
@@ -63,6 +65,7 @@ class InspectorScreen(ModalScreen[None]):
         }
 
         #reply { height: auto; max-height: 2; color: $foreground 70%; padding: 0 1; }
+        #drafters { height: auto; color: $foreground 55%; padding: 0 1; }
         OptionList, OptionList:focus {
             height: 1fr;
             margin: 1 0;
@@ -100,6 +103,7 @@ class InspectorScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield Static(id="reply")
+            yield Static(id="drafters")
             yield OptionList(markup=False)
             with VerticalScroll(can_focus=False):
                 yield Static(id="round")
@@ -132,10 +136,25 @@ class InspectorScreen(ModalScreen[None]):
         box.border_title = f"Inside reply {self._shown + 1} of {len(self._replies)}"
         box.border_subtitle = "↑↓ rounds · ←→ replies · PgUp PgDn scroll · Esc closes"
         self.query_one("#reply", Static).update(Content(one_line(reply.text)))
+        self.query_one("#drafters", Static).update(Content(decisions(reply.stats)))
         options = self.query_one(OptionList)
         options.clear_options()
         options.add_options(Option(_line(i, seen)) for i, seen in enumerate(reply.rounds))
         options.highlighted = 0
+
+
+def decisions(stats: Mapping[str, Any]) -> str:
+    """Who drafted in an answer, what became of it, and in how many rounds nobody did."""
+    speculation = stats.get("speculation")
+    if not speculation:
+        return ""
+    drafters = speculation.get("by_drafter", {})
+    alone = speculation["rounds"] - sum(counts["rounds"] for counts in drafters.values())
+    parts = [
+        f"{one_line(name)} {counts['rounds']} ({counts['accepted']} of {counts['drafted']} stood)"
+        for name, counts in drafters.items()
+    ]
+    return "rounds: " + " · ".join([*parts, f"target alone {alone}"])
 
 
 def describe(seen: InspectedRound) -> Content:
