@@ -178,7 +178,6 @@ def test_it_says_who_drafted_and_what_stood() -> None:
     ):
         stats.count_round(drafted, accepted, drafter)
     assert decisions(stats.model_dump()) == (
-        "lookup drafted in 2 rounds: 3 of 8 tokens stood · "
-        "0.5b drafted in 1 rounds: 2 of 2 tokens stood · the target alone in 1"
+        "rounds: lookup 2 (3 of 8 stood) · 0.5b 1 (2 of 2 stood) · target alone 1"
     )
     assert decisions({}) == ""  # an answer under way
