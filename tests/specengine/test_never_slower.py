@@ -103,7 +103,7 @@ def run(costs: Mapping[int, float], seed: int) -> Run:
     return Run(controller, passes, np.random.default_rng(seed))
 
 
-def ratios(costs: str, text: Text, tokens: int, runs: int = 40) -> Sequence[float]:
+def ratios(costs: str, text: Text, tokens: int, runs: int = 20) -> Sequence[float]:
     return [run(COSTS[costs], seed).play(text, tokens) for seed in range(runs)]
 
 

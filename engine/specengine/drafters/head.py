@@ -10,6 +10,7 @@ from specengine.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters.drawing import draw
 from specengine.head_context import HeadContext
+from specengine.pace import Pace
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import TokenBuffer, Tokens
@@ -62,14 +63,19 @@ class HeadDrafter:
             start_s, missing = costs.prompt_seconds(missing - 1), 1
         first_s, next_s = costs.seconds(missing), costs.seconds(1)
         return Offer(
-            self.name, room, _PRIOR, start_s, together_s=lambda k: first_s + (k - 1) * next_s
+            self.name,
+            room,
+            _PRIOR,
+            start_s,
+            together_s=lambda k: first_s + (k - 1) * next_s,
+            paced=True,
         )
 
-    def propose(self, prefix: Tokens, k: int) -> Draft:
+    def propose(self, prefix: Tokens, k: int, pace: Pace | None = None) -> Draft:
         text = TokenBuffer(prefix)
 
         def row(drafted: Sequence[int]) -> Logits:
             text.extend(drafted[-1:])
             return self.context.logits(text.view(), len(drafted))
 
-        return draw(row, k, prefix, self._transforms, self._rule, self._ends)
+        return draw(row, k, prefix, self._transforms, self._rule, self._ends, pace)
