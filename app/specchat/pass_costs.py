@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -28,12 +28,12 @@ class CostStore:
         self._file = file
         self._n_threads = n_threads
 
-    def load(self, models: list[Path]) -> dict[str, dict[int, float]]:
+    def load(self, models: Sequence[Path]) -> dict[str, dict[int, float]]:
         """What is known of `models`, by file name."""
         known = self._read()
         return {path.name: known[key] for path in models if (key := self._key(path)) in known}
 
-    def save(self, models: list[Path], costs: Mapping[str, PassCosts]) -> None:
+    def save(self, models: Sequence[Path], costs: Mapping[str, PassCosts]) -> None:
         """Remember `costs`, by file name. A folder that cannot be written costs a measurement."""
         known = self._read()
         with contextlib.suppress(OSError):

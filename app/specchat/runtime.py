@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 from specchat import locations
@@ -23,10 +22,10 @@ from specchat.recall import copy_to_keep, recall
 from specchat.remote.address import is_url
 from specchat.remote.chat_server import ChatServer
 from specchat.remote.network import NetworkThread
-from specchat.remote.other_servers import PreparedChat, PreparedScoring
+from specchat.remote.opening import open_remote
 from specchat.remote.pair import RemoteOptions, RemotePair
 from specchat.remote.preparation import prepare_remote
-from specchat.remote.scoring.pair import ScoringPair, open_scoring
+from specchat.remote.scoring.pair import ScoringPair
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn
 from specengine.context import SavedCache
@@ -46,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 Event = Progress | Chunk | Reviewed | Finished | InspectedRound
 T = TypeVar("T")
+_AnyPair = Pair | RemotePair | ScoringPair | ChatServer
 
 _NOT_REPRODUCIBLE = (
     "this build of llama.cpp rounds by the width of a pass whatever is done about it: "
@@ -109,8 +109,7 @@ class Runtime:
         self._abort = AbortFlag()
         self._remote = remote or RemoteOptions()
         self._network: NetworkThread | None = None
-        self._pair: Pair | RemotePair | ScoringPair | ChatServer | None = None
-        self._files: list[Path] = []
+        self._pair: _AnyPair | None = None
         self._is_answering = False
         self._running: Future[None] | None = None
         self._reading: Future[None] | None = None
@@ -140,32 +139,25 @@ class Runtime:
             freed=self.gpu_bytes,
         )
 
-        def swap() -> None:
-            self._unload()
-            self._files = [path for path in (ready.target, ready.draft) if path is not None]
-            options = LoadOptions(
-                profile.n_ctx,
-                self._n_threads,
-                ready.use_extra_bufts,
-                self._gpu_layers,
-                self._costs.load(self._files),
-            )
-            started = time.perf_counter()
-            self._pair = Pair(
+        def open_() -> Pair:
+            files = [path for path in (ready.target, ready.draft) if path is not None]
+            return Pair(
                 ready.target,
                 ready.draft,
                 method=ready.method,
                 vocabularies=ready.vocabularies,
-                options=options,
-                abort=self._abort,
-                on_progress=lambda name, done: on_event(
-                    Progress("load", round(1000 * done), 1000, name)
+                options=LoadOptions(
+                    profile.n_ctx,
+                    self._n_threads,
+                    ready.use_extra_bufts,
+                    self._gpu_layers,
+                    self._costs.load(files),
                 ),
+                abort=self._abort,
+                on_progress=_loading(on_event),
             )
-            self._load_s = time.perf_counter() - started
-            self.profile = profile
 
-        await asyncio.wrap_future(self._thread.submit(swap))
+        await self._swap(profile, open_)
 
     @property
     def placement(self) -> str:
@@ -280,60 +272,29 @@ class Runtime:
             prepare_remote, profile, self._registry, network, on_event, self._cancel_loading
         )
 
+        def open_() -> RemotePair | ScoringPair | ChatServer:
+            return open_remote(
+                ready,
+                network,
+                self._remote,
+                n_threads=self._n_threads,
+                gpu_layers=self._gpu_layers,
+                costs=self._costs,
+                abort=self._abort,
+                on_progress=_loading(on_event),
+            )
+
+        await self._swap(profile, open_)
+
+    async def _swap(self, profile: Profile, open_: Callable[[], _AnyPair]) -> None:
+        """Put what `open_` loads in the place of what is loaded."""
+
         def swap() -> None:
             self._unload()
             started = time.perf_counter()
-            self._pair = pair()
+            self._pair = open_()
             self._load_s = time.perf_counter() - started
             self.profile = profile
-
-        def pair() -> RemotePair | ScoringPair | ChatServer:
-            if isinstance(ready, PreparedChat):
-                self._files = []
-                return ChatServer(
-                    ready.client,
-                    ready.model,
-                    network,
-                    self._abort,
-                    why=ready.why,
-                    predicts=self._remote.predicted_outputs,
-                )
-            self._files = [ready.draft] if ready.draft is not None else []
-            if isinstance(ready, PreparedScoring):
-                opened = open_scoring(
-                    ready.server,
-                    ready.draft,
-                    ready.method,
-                    network,
-                    LoadOptions(
-                        ready.server.n_ctx,
-                        self._n_threads,
-                        ready.use_extra_bufts,
-                        costs=self._costs.load(self._files),
-                    ),
-                    abort=self._abort,
-                    on_progress=lambda name, done: on_event(
-                        Progress("load", round(1000 * done), 1000, name)
-                    ),
-                )
-                self._files = list(opened.files)
-                return opened
-            return RemotePair(
-                ready,
-                network,
-                LoadOptions(
-                    ready.n_ctx,
-                    self._n_threads,
-                    ready.use_extra_bufts,
-                    self._gpu_layers,
-                    self._costs.load(self._files),
-                ),
-                self._remote,
-                abort=self._abort,
-                on_progress=lambda name, done: on_event(
-                    Progress("load", round(1000 * done), 1000, name)
-                ),
-            )
 
         await asyncio.wrap_future(self._thread.submit(swap))
 
@@ -434,7 +395,7 @@ class Runtime:
             # The controller has to know what it promises.
             emit(Progress("measure", 0, 0, "this machine"))
             if pair.calibrate():
-                self._costs.save(self._files, pair.costs)
+                self._costs.save(pair.files, pair.costs)
         if options.reproducible and isinstance(pair, Pair):
             emit(Progress("measure", 0, 0, "this machine"))
             return pair.width_step is not None
@@ -447,8 +408,13 @@ class Runtime:
     def _unload(self) -> None:
         if self._pair is not None:
             pair, self._pair, self.profile = self._pair, None, None
-            self._costs.save(self._files, pair.costs)
+            self._costs.save(pair.files, pair.costs)
             pair.close()
+
+
+def _loading(on_event: Callable[[Progress], None]) -> Callable[[str, float], None]:
+    """What the engine calls while it loads: a model's name, and how much of it is there."""
+    return lambda name, done: on_event(Progress("load", round(1000 * done), 1000, name))
 
 
 def _answer_of(
