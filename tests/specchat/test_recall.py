@@ -113,6 +113,16 @@ async def test_an_answer_that_is_asked_for_ends_the_reading_at_once(start: Start
         assert len(pair.context.tokens) < 128
 
 
+async def test_nothing_is_read_ahead_where_the_setting_says_so(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start() as runtime:
+        monkeypatch.setattr(runtime, "_reads_ahead", False)
+        await runtime.read_ahead(QUESTION[:1], LONG, OPTIONS)
+        assert isinstance(runtime._pair, Pair)
+        assert runtime._pair.context.passes == 0
+
+
 async def test_what_others_may_not_read_is_not_kept_without_a_chat(start: Start) -> None:
     async with start() as runtime:
         first, _ = await answer(runtime, QUESTION)
