@@ -11,9 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from specengine.chi_square import chi_square
-from specengine.controller import Offer
+from specengine.controller import AdaptiveDraftLength, Offer
 from specengine.distribution import Distribution
 from specengine.drafters.head import HeadDrafter
+from specengine.events import Finished
+from specengine.generate import generate
 from specengine.head_context import HeadContext
 from specengine.sampling import SamplingParams, Transforms
 from specengine.target import LocalTarget
@@ -50,6 +52,18 @@ def test_greedy_text_is_the_targets_own(k: int) -> None:
     assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 40)
     assert finished.stats.drafted > 20
     assert 0 < finished.stats.accepted < finished.stats.drafted
+
+
+def test_where_it_is_unsure_its_drafts_end_and_the_text_is_still_the_targets_own() -> None:
+    made = rig()
+    assert isinstance(made.drafter, HeadDrafter)
+    made.drafter.context.costs.observe(1, 0.001)
+    controller = AdaptiveDraftLength(lambda width: 0.3 + 0.04 * width, longest=8)
+    *_, finished = generate(made.target, [made.drafter], controller, PROMPT, max_tokens=60)
+    assert isinstance(finished, Finished)
+    assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 60)
+    counts = finished.stats.by_drafter["head"]
+    assert 0 < counts.accepted <= counts.drafted < 8 * counts.rounds
 
 
 @pytest.mark.parametrize("rule", ["block", "coupled"])
