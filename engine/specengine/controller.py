@@ -17,11 +17,12 @@ _MARGIN = 1.08
 _STAKE = 1.0  # passes of the target alone, at once
 _SHARE = 0.02  # passes for each pass since
 _RESERVE = 6.0  # passes, the most that what was gained before may be lost again
+_CREDIT = 1.5  # passes more for drafts that take time: they are dearer, and seldom fall altogether
 
 _START_ROUNDS = 32  # over so many rounds a drafter's start is paid off
 _TRIAL_LENGTH = 4
 _FIRST_TRIAL = 8.0  # passes of the target alone that the first trial of a draft model may cost
-_HOPE = 0.9  # acceptance of a draft model in a text that suits it
+_HOPE = 0.95  # acceptance of a draft model in a text that suits it
 _WORTH_TRYING = 1.2  # speed-up that has to be hoped for
 
 
@@ -143,7 +144,7 @@ class AdaptiveDraftLength:
                 continue
             longest = min(room, offer.available)
             chances = self._survival.cumulative(offer.kind, longest, offer.prior, offer.family)
-            k, rate = self._best_length(offer, chances, alone + self._ahead_s)
+            k, rate = self._best_length(offer, chances, self._bearable_s(offer))
             if rate > best_rate:
                 best, best_rate = Choice(i, k), rate
         if not best.length:
@@ -153,9 +154,9 @@ class AdaptiveDraftLength:
 
     def _paced(self, choice: Choice, offer: Offer, rate: float, room: int) -> Choice:
         """As long as it is sure of itself the draft may go on, as far as the account can bear."""
-        bearable = self._pass_seconds(1) + self._ahead_s
+        bearable_s, longest = self._bearable_s(offer), min(room, offer.available)
         length = choice.length
-        while length < min(room, offer.available) and self._seconds(offer, length + 1) <= bearable:
+        while length < longest and self._seconds(offer, length + 1) <= bearable_s:
             length += 1
         pace = AdaptivePace(
             self._survival, offer.kind, offer.prior, rate, offer.seconds, self._pass_seconds
@@ -190,12 +191,18 @@ class AdaptiveDraftLength:
             hope = offer.prior if offer.family else max(offer.prior, _HOPE)
             longest = min(room, offer.available, _TRIAL_LENGTH)
             first = offer.seconds(1) > 0 and offer.kind not in self._tried
-            bearable = alone + (_FIRST_TRIAL * alone if first else self._ahead_s) - offer.start_s
+            bearable_s = (1 + _FIRST_TRIAL) * alone if first else self._bearable_s(offer)
             chances = [hope ** (n + 1) for n in range(longest)]
-            k, rate = self._best_length(offer, chances, bearable)
+            k, rate = self._best_length(offer, chances, bearable_s - offer.start_s)
             if rate > best_rate:
                 best, best_rate = Choice(i, k), rate
         return best
+
+    def _bearable_s(self, offer: Offer) -> float:
+        """The longest round that the account can bear if all of its draft falls."""
+        alone = self._pass_seconds(1)
+        credit = _CREDIT * alone if offer.seconds(1) > 0 else 0.0
+        return alone + self._ahead_s + credit
 
     def _best_length(
         self, offer: Offer, chances: Sequence[float], bearable_s: float

@@ -11,7 +11,7 @@ from operator import mul
 _DECAY = 0.9  # of older rounds at each new one: a few tens of tokens are remembered
 _PRIOR_WEIGHT = 3.0  # rounds that the prior counts for
 _LUCK_WEIGHT = 2.0  # rounds of average luck that every text is taken to begin with
-_KEPT = 3.0  # rounds of an earlier text that a kind without siblings still counts
+_KEPT = 6.0  # rounds of an earlier text that a kind without siblings still counts
 _CONFIDENCES = (0.3, 0.5, 0.7, 0.9, 0.97)  # where one bucket ends and the next begins
 _LATER = 3  # positions from this one on have their buckets together
 _SURE_DECAY = 0.98  # of a bucket: how confidence translates depends little on the text

@@ -152,3 +152,26 @@ def test_candidates_fill_a_pass_that_a_wider_one_undercuts() -> None:
     assert AdaptiveDraftLength(padded, longest=16).choose([two], room=16).length == 2
     # A pass over three would not pay.
     assert AdaptiveDraftLength(costs.seconds, longest=16).choose([two], room=16).length == 0
+
+
+@pytest.mark.parametrize(("rate", "drafts"), [(0.93, True), (0.6, False)])
+def test_a_draft_model_that_pays_in_some_texts_is_found_to(rate: float, drafts: bool) -> None:
+    """Two cores with AMX, 0.5B for the 1.5B: it pays for code, and not for prose."""
+    costs = PassCosts({1: 0.087, 2: 0.125, 3: 0.135, 5: 0.146, 9: 0.19, 17: 0.25})
+    controller = AdaptiveDraftLength(costs.seconds, longest=16)
+    offer = Offer("0.5b", 1000, 0.7, token_s=0.037)
+    rng = np.random.default_rng(1)
+    for _ in range(2):  # the first answer tries it, the second knows
+        controller.begin()
+        seconds, tokens = 0.0, 0
+        while tokens < 200:
+            k = controller.choose([offer], room=16).length
+            accepted = 0
+            while accepted < k and rng.random() < rate:
+                accepted += 1
+            if k:
+                controller.observe(offer, k, accepted)
+            seconds += k * 0.037 + costs.seconds(k + 1)
+            tokens += accepted + 1
+    speedup = tokens * 0.087 / seconds
+    assert speedup > 1.15 if drafts else 0.97 < speedup < 1.05

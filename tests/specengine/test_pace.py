@@ -164,4 +164,4 @@ def test_a_draft_that_came_to_nothing_is_paid_from_the_account() -> None:
         if choice.length:
             made += 1
             controller.observe(offer, 0, 0, [0.05])
-    assert 0 < made * 0.05 < (1 + 0.02 * 200) * 0.30
+    assert 0 < made * 0.05 < (2.5 + 0.02 * 200) * 0.30

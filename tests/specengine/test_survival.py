@@ -77,5 +77,5 @@ def test_another_text_forgets_what_families_were_worth_in_the_last() -> None:
         survival.observe("m", 1, 1)
     survival.begin()
     assert survival.cumulative("copy", 1, 0.75, "lookup") == [0.75]
-    # Of a draft model three rounds are kept, as many as its prior counts for.
-    assert survival.cumulative("m", 1, 0.5) == pytest.approx([0.75])
+    # Of a draft model six rounds are kept, twice what its prior counts for.
+    assert survival.cumulative("m", 1, 0.5) == pytest.approx([2.5 / 3])
