@@ -26,7 +26,7 @@ from training.target import Target
 from training.writing import Writer
 
 SHARD_TOKENS = 16_384
-OWN_QUESTION = 0.4  # share of conversations whose question the target writes
+OWN_QUESTION = 0.6  # share of conversations whose question the target writes
 WITH_DEFAULT_SYSTEM = 0.1  # share with the system message of the target's own template
 DEFAULT_SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 ANSWER_TEMPERATURES = (0.0, 0.0, 0.0, 0.3, 0.8)

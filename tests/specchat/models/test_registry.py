@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from specchat.models.errors import RegistryError
 from specchat.models.registry import Model, load_registry, shipped_file
+from specchat.models.sources import packaged
 
 
 @pytest.fixture
@@ -34,6 +36,15 @@ def test_every_shipped_model_without_a_hash_comes_from_a_hub_that_states_one() -
         assert (model.sha256 is None) == (model.bytes is None)
         if model.sha256 is None:
             assert all(source.startswith("hf:") for source in model.sources)
+
+
+def test_what_comes_with_the_program_is_what_the_registry_says() -> None:
+    models = load_registry().models.values()
+    brought = [(m, path) for m in models for path in map(packaged, m.sources) if path]
+    assert [model.name for model, _ in brought] == ["smollm2-135m-eagle3"]
+    for model, path in brought:
+        content = path.read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (model.bytes, model.sha256)
 
 
 def test_the_wheel_carries_the_file_of_the_checkout() -> None:
