@@ -11,6 +11,7 @@ else is special about it: when the target is back, it is a draft that is long.
 from __future__ import annotations
 
 import logging
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ from specengine.draft import Draft
 from specengine.drafters import Drafter
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason, Progress, Reviewed, Version
+from specengine.logprobs import TokenLogprobs
 from specengine.sequence import Tokens
 from specengine.serving.generation import Committed, Ended
 from specengine.statistics import Statistics
@@ -102,7 +104,9 @@ class _Answer:
         if begun is not None:
             self._begin(begun, prompt)
         self._sent = self._ahead.committed
-        self._stats = Statistics(prompt_tokens=len(prompt))
+        self._stats = Statistics(prompt_tokens=len(prompt), is_remote=True)
+        self._plain_passes: list[float] = []
+        self._logprobs: list[TokenLogprobs] = []
         self._notices: list[str] = []
         self._reason: FinishReason | None = None
         self._error: str | None = None
@@ -177,6 +181,7 @@ class _Answer:
             if self._text.stopped:
                 self._reason = "stop"
                 break
+        self._logprobs.extend(event.logprobs[: len(texts)])
         self._sent = max(self._sent, self._ahead.committed)
         self._clock()
         if shown is not None:
@@ -190,9 +195,25 @@ class _Answer:
         if self._is_prompt_done:
             name = self._drafters[0].name if len(self._drafters) == 1 else None
             self._stats.count_round(event.drafted, event.accepted, name)
+            self._count_seconds(event)
         else:
             self._is_prompt_done = True
             self._stats.count_prompt_pass()
+
+    def _count_seconds(self, event: Committed) -> None:
+        """What the target says of its pass: nothing, or how long it took."""
+        if event.pass_s is None or self._stats.verify_s is None:
+            self._stats.verify_s = None
+            return
+        self._stats.verify_s += event.pass_s
+        if not event.drafted:
+            self._plain_passes.append(event.pass_s)
+
+    def _plain_tokens_per_s(self) -> float | None:
+        """Of the target alone: as it was, or as its passes without drafts say."""
+        if not self._stats.drafted:
+            return self._stats.tokens_per_s
+        return 1 / statistics.median(self._plain_passes) if self._plain_passes else None
 
     # What is shown without it
 
@@ -247,6 +268,7 @@ class _Answer:
         if shown is not None:
             now = shown.version(self._text)
         self._stats.completion_tokens = len(now.tokens)
+        self._stats.plain_tokens_per_s = self._plain_tokens_per_s()
         stats = self._stats.snapshot()
         if rest:
             yield Chunk(rest, (), stats, now.unverified)
@@ -257,6 +279,7 @@ class _Answer:
             stats,
             self._error,
             tuple(dict.fromkeys([*self._notices, *self._remarks(now)])),
+            tuple(self._logprobs[: len(now.tokens)]),
             unverified=now.unverified,
             replaced=tuple(self._replaced),
         )

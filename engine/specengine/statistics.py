@@ -32,13 +32,17 @@ class Statistics:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
+    is_remote: bool = False
+    """The target is elsewhere: it works at the same time as the draft model."""
+
     load_s: float = 0.0
     prompt_s: float = 0.0
     ttft_s: float | None = None
     decode_s: float = 0.0
 
     rounds: int = 0
-    target_passes: int = 0
+    target_passes: int | None = 0
+    """None where the target does not tell."""
     drafted: int = 0
     accepted: int = 0
     corrected: int = 0
@@ -48,10 +52,12 @@ class Statistics:
     by_drafter: dict[str, DrafterCounts] = field(default_factory=dict)
     draft_s: float = 0.0
     """Inside the draft model's decode and synchronize calls, after the first token."""
-    verify_s: float = 0.0
-    """Inside the target's decode and synchronize calls, after the first token."""
+    verify_s: float | None = 0.0
+    """Inside the target's decode and synchronize calls, after the first token; None where a target
+    elsewhere does not tell.
+    """
     plain_tokens_per_s: float | None = None
-    """Of the target alone, measured on this machine; None where it was not."""
+    """Of the target alone, measured where it runs; None where it was not."""
 
     def count_prompt_pass(self) -> None:
         """The prompt pass: its last row gives the first token."""
@@ -59,7 +65,7 @@ class Statistics:
 
     def count_round(self, drafted: int, accepted: int, drafter: str | None = None) -> None:
         """One target pass over `drafted` tokens from `drafter`; the first `accepted` stood."""
-        self.target_passes += 1
+        self.target_passes = (self.target_passes or 0) + 1
         self.drafted += drafted
         self.accepted += accepted
         self.rounds += 1
@@ -81,7 +87,7 @@ class Statistics:
 
     @property
     def tokens_per_pass(self) -> float | None:
-        return _ratio(self.completion_tokens - 1, self.target_passes)
+        return _ratio(self.completion_tokens - 1, self.target_passes or 0)
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -89,8 +95,12 @@ class Statistics:
         return _ratio(self.completion_tokens - 1, self.decode_s)
 
     @property
-    def overhead_s(self) -> float:
-        """Everything that is not llama.cpp: sampling, the rule, text."""
+    def overhead_s(self) -> float | None:
+        """Everything that is not llama.cpp: sampling, the rule, text. None where the target is
+        elsewhere and works while the draft model does.
+        """
+        if self.verify_s is None or self.is_remote:
+            return None
         return self.decode_s - self.draft_s - self.verify_s
 
     @property

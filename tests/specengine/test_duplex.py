@@ -97,7 +97,7 @@ def test_cancel_keeps_what_came() -> None:
 
 def test_a_drafter_that_breaks_costs_its_drafts_only() -> None:
     broken = drafter(MODEL)
-    broken.propose = lambda prefix, k: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+    broken.propose = lambda prefix, k: 1 / 0  # type: ignore[assignment, method-assign, misc]
     finished = answer(FakeStream(MODEL, [1, 2, 3], 20), [1, 2, 3], [broken])
     assert finished.tokens == plain(MODEL, [1, 2, 3], 20).tokens
     assert "going on without it" in finished.notices[0]

@@ -111,7 +111,7 @@ def test_words_that_stand_were_hints_and_saved_passes() -> None:
     finished, seen = answer(stream, [drafter(MODEL)])
     verified_later = max(len(version.tokens) for version in seen if version.unverified)
     assert verified_later > 20
-    assert finished.stats.target_passes < N - 20
+    assert (finished.stats.target_passes or N) < N - 20
 
 
 @pytest.mark.parametrize("model", [MODEL, OTHER])

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from specengine.context import Logits
-from specengine.serving.allocation import MIN_WIDTH
 from specengine.serving.batch_cache import Part
 from support.fakes import PADDING_CELLS, Model
 
@@ -24,9 +23,11 @@ class FakeBatchCache:
         n_ctx: int = 128,
         n_batch: int = 128,
         max_rows: int = 24,
+        step: int = 2,
     ) -> None:
         self.n_sequences, self.n_ctx, self.n_vocab = n_sequences, n_ctx, n_vocab
         self.n_batch, self.max_rows = n_batch, max_rows
+        self.step = step
         self.decode_s = 0.0
         self.held: list[list[int]] = [[] for _ in range(n_sequences)]
         self.passes: list[dict[int, int]] = []
@@ -46,7 +47,7 @@ class FakeBatchCache:
         result = []
         for part in parts:
             held, tokens = self.held[part.sequence], part.tokens.tolist()
-            assert len(tokens) >= MIN_WIDTH, "narrow parts round differently"
+            assert len(tokens) % self.step == 0, "what is left over is rounded differently"
             assert part.pos == len(held), f"a gap: position {part.pos}, holds {len(held)}"
             assert len(held) + len(tokens) <= self.n_ctx + PADDING_CELLS, "no free cell"
             assert all(0 <= t < self.n_vocab for t in tokens), "an id outside the vocabulary"

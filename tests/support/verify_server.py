@@ -48,8 +48,13 @@ def running_server(
     places: int = 3,
     n_ctx: int = 512,
     port: int = 0,
+    use_extra_bufts: bool = True,
+    tls: tuple[Path, Path] | None = None,
 ) -> Iterator[VerifyServer]:
-    served = ServedModel(model, ServeOptions(n_ctx=n_ctx, places=places, n_threads=1))
+    served = ServedModel(
+        model,
+        ServeOptions(n_ctx=n_ctx, places=places, n_threads=1, use_extra_bufts=use_extra_bufts),
+    )
     service = Service(
         "tiny", served, read_gguf(model), Keys(keys), sha256="0" * 64, limits=limits or Limits()
     )
@@ -60,6 +65,8 @@ def running_server(
         log_config=None,
         access_log=False,
         http="h11",
+        ssl_certfile=tls[0] if tls else None,
+        ssl_keyfile=tls[1] if tls else None,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -69,7 +76,7 @@ def running_server(
         time.sleep(0.01)
     bound = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield VerifyServer(f"http://127.0.0.1:{bound}", service)
+        yield VerifyServer(f"{'https' if tls else 'http'}://127.0.0.1:{bound}", service)
     finally:
         service.model.scheduler.stop()  # as a signal does
         server.should_exit = True

@@ -86,7 +86,7 @@ class LocalSide:
                 verify_s=stats.verify_s,
                 overhead_s=stats.overhead_s,
             ),
-            target_passes=stats.target_passes,
+            target_passes=stats.target_passes or 0,
             drafted=stats.drafted,
             accepted=stats.accepted,
             digest=digest(finished.text),

@@ -211,7 +211,9 @@ class _Answer:
     """What has come of an answer."""
 
     stop: Sequence[str]
-    stats: Statistics = field(default_factory=Statistics)
+    stats: Statistics = field(
+        default_factory=lambda: Statistics(target_passes=None, verify_s=None, is_remote=True)
+    )
     reason: FinishReason | None = None
     error: str | None = None
 
@@ -267,6 +269,7 @@ class _Answer:
                 f"of the predicted text {stood} tokens stood; {fell} did not, and are billed",
             )
         text, stats = "".join(self._text), self.stats.snapshot()
+        self.stats.plain_tokens_per_s = self.stats.tokens_per_s  # it was the target alone
         yield Finished(self.reason, text, (), stats, self.error, notices)
 
     def _thought(self, thought: str, content: str | None) -> str:

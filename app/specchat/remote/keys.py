@@ -1,15 +1,19 @@
-"""The key for a server: from the environment or from a file that nobody else may read."""
+"""The key for a server: from the environment, a file that nobody else may read, or the keyring."""
 
 from __future__ import annotations
 
+import importlib
 import os
 
 from specchat import locations
+from specchat.errors import SpecchatError
 from specchat.private_file import read_private
 from specchat.remote.address import Address
 
 VARIABLE = "SPECCHAT_KEY"
 _FILE = "keys"
+_KEYRING = "keyring"  # in the place of a key
+_SERVICE = "specchat"
 
 
 class Key:
@@ -29,8 +33,9 @@ class Key:
 def find_key(address: Address) -> Key | None:
     """SPECCHAT_KEY, else the line for `address` in the file `keys` of the configuration folder.
 
-    A line is an address and a key, with spaces between. Raises SpecchatError for a file that
-    others may read.
+    A line is an address and a key, with spaces between, or the word `keyring`: then the system
+    keeps the key. Raises SpecchatError for a file that others may read, and for a keyring that has
+    no such key or cannot be used.
     """
     if value := os.environ.get(VARIABLE):
         return Key(value)
@@ -39,6 +44,25 @@ def find_key(address: Address) -> Key | None:
         return None
     for line in read_private(file).splitlines():
         base, _, value = line.strip().partition(" ")
-        if base.rstrip("/") == address.base and value.strip():
-            return Key(value.strip())
+        if base.rstrip("/") == address.base and (value := value.strip()):
+            return _from_keyring(address.base) if value == _KEYRING else Key(value)
     return None
+
+
+def _from_keyring(base: str) -> Key:
+    try:
+        # Late, and by name: it is an optional dependency.
+        value = importlib.import_module("keyring").get_password(_SERVICE, base)
+    except ImportError:
+        raise SpecchatError(
+            f"the key for {base} is in the keyring, and what opens it is missing: "
+            "pip install 'specchat[keyring]'"
+        ) from None
+    except Exception as error:  # each system's own kinds: locked, refused, not there
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SpecchatError(f"the system's keyring does not open: {reason[:200]}") from None
+    if not value:
+        raise SpecchatError(
+            f"the system's keyring has no key for {base}: `keyring set {_SERVICE} {base}` takes one"
+        )
+    return Key(value)

@@ -24,6 +24,7 @@ from specengine.drafting import Drafting, DraftMethod
 from specengine.duplex import Event, answer_with_hints
 from specengine.errors import ContextFullError
 from specengine.gguf import read_gguf
+from specengine.grammar import Grammar
 from specengine.offload import load_smaller, plan
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
 from specengine.placement import summary
@@ -67,6 +68,7 @@ class RemotePair:
         self._network = network
         self._remote = remote
         self._n_ctx = ready.n_ctx
+        self._features = ready.features
         self._connection = Connection(ready.server, ready.fingerprint)
         self._draft: LoadedModel | None = None
         self._vocabulary = load_vocabulary(ready.vocabulary, ready.fingerprint)
@@ -150,11 +152,12 @@ class RemotePair:
         of a prompt's progress. Goes on with the answer `begun`, where there is one, and verifies
         what of it is not. Raises RemoteError for what the protocol has no room for.
         """
-        if rule not in _RULES or logprobs is not None or grammar is not None:
-            raise RemoteError(
-                "a target on a server has one rule, coupled, and neither log-probabilities nor "
-                "grammars"
-            )
+        if rule not in _RULES:
+            raise RemoteError("a target on a server has one rule: coupled")
+        further = self._further(len(prompt), grammar, logprobs)
+        follows = None
+        if grammar is not None:  # raises for a grammar that cannot be used, before anything is sent
+            follows = Grammar(grammar, self.vocab.handle, len(prompt))
         room = self._n_ctx - len(prompt)
         if room < 1:
             raise ContextFullError(
@@ -173,12 +176,13 @@ class RemotePair:
             most - len(verified),
             self._remote.patience_ms,
             self._on_loss(begun),
+            further,
         )
         method = (drafter or self.method) if drafting else "none"
         return answer_with_hints(
             RemoteStream(self._network, self._connection, [*prompt, *verified], request),
             self.vocab,
-            self._drafting.drafters(method, Transforms(sampling), CoupledRule(sampling)),
+            self._drafting.drafters(method, Transforms(sampling, follows), CoupledRule(sampling)),
             prompt,
             seed=seed,
             max_tokens=most,
@@ -202,6 +206,20 @@ class RemotePair:
             self._draft.close()
         self._vocabulary.close()
         self._network.call(self._goodbye())
+
+    def _further(
+        self, answer_start: int, grammar: str | None, logprobs: int | None
+    ) -> dict[str, Any]:
+        """What not every server has. Raises RemoteError where this one has not."""
+        wanted: dict[str, Any] = {}
+        if grammar is not None:
+            wanted |= {"grammar": grammar, "grammar_start": answer_start}
+        if logprobs is not None:
+            wanted |= {"logprobs": logprobs}
+        for feature, name in (("grammar", "grammars"), ("logprobs", "log-probabilities")):
+            if feature in wanted and feature not in self._features:
+                raise RemoteError(f"this server is too old for {name}")
+        return wanted
 
     def _on_loss(self, begun: Begun | None) -> OnLoss:
         """Only a draft model can go on alone; and not where its words are to be verified."""

@@ -39,6 +39,7 @@ class PreparedRemote:
     model: str
     fingerprint: str
     n_ctx: int
+    features: frozenset[str]
     vocabulary: Path
     draft: Path | None
     method: DraftMethod
@@ -84,6 +85,7 @@ def prepare_remote(
         model.name,
         model.vocab_fingerprint,
         model.n_ctx,
+        model.features,
         vocabulary,
         draft.path if draft is not None else None,
         draft_method(profile, draft is not None),

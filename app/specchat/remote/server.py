@@ -16,6 +16,7 @@ from specchat.remote.errors import RemoteError
 from specchat.remote.http import check, json_of, new_client
 from specchat.remote.keys import Key
 from specchat.server.messages import PROTOCOL
+from specengine.logprobs import TokenLogprobs
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -33,6 +34,8 @@ class ServedModelInfo(_Answer):
     sha256: str | None = None
     vocab_fingerprint: Fingerprint
     n_ctx: int
+    features: frozenset[str] = frozenset()
+    """What it takes beyond what every server does."""
 
 
 class Load(_Answer):
@@ -68,6 +71,8 @@ class Line(_Answer):
     margins: list[float] = []
     accepted: int = 0
     drafted: int = 0
+    logprobs: list[TokenLogprobs] = []
+    pass_us: int | None = None
     t_us: int = 0
     finish: str | None = None
     end_token: int | None = None

@@ -62,6 +62,8 @@ class Request:
     max_tokens: int
     patience_ms: float = 0.0
     on_loss: OnLoss = "wait"
+    further: dict[str, Any] = field(default_factory=dict)
+    """Whatever else the protocol has: a grammar, log-probabilities."""
 
 
 class RemoteStream:
@@ -199,6 +201,7 @@ class RemoteStream:
             "seed": request.seed,
             "max_tokens": self._remaining,
             "patience_ms": request.patience_ms,
+            **request.further,
         }
 
     def _agree(self, length: int, prefix_hash: str) -> None:
@@ -243,6 +246,8 @@ class RemoteStream:
                     tuple(line.margins),
                     line.accepted,
                     line.drafted,
+                    tuple(line.logprobs),
+                    None if line.pass_us is None else line.pass_us / 1e6,
                 )
             )
         return False

@@ -6,7 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from specengine.grammar import MAX_BYTES
 from specengine.sampling import SamplingParams
+
+FEATURES = ("grammar", "logprobs")
+"""What this server does beyond what the protocol asks of every one."""
 
 PROTOCOL = 1
 """The version of the protocol that this program speaks."""
@@ -65,6 +69,12 @@ class Generate(_Message):
     """Absent: until the context is full."""
     patience_ms: Real = Field(0.0, ge=0, le=60_000)
     """How long to wait for a hint before a pass without one."""
+    grammar: str | None = Field(None, max_length=MAX_BYTES)
+    """GBNF that the answer must follow; its start symbol is `root`."""
+    grammar_start: int | None = Field(None, ge=0)
+    """Position of the first token that the grammar is about; absent: the first that is new."""
+    logprobs: int | None = Field(None, ge=0, le=100)
+    """Alternatives to report with each token's log-probability; absent: no report."""
 
 
 class Hint(_Message):

@@ -9,7 +9,7 @@ from typing import Any
 
 from specchat.server.keys import Keys
 from specchat.server.limits import Limits
-from specchat.server.messages import PROTOCOL
+from specchat.server.messages import FEATURES, PROTOCOL
 from specchat.server.metrics import Metrics
 from specchat.server.sessions import Session, Sessions
 from specchat.version import __version__
@@ -54,6 +54,8 @@ class Service:
                     "vocab_fingerprint": self.model.vocab.fingerprint,
                     "n_vocab": self.model.vocab.size,
                     "n_ctx": self.model.n_ctx,
+                    "features": list(FEATURES),
+                    "reproducible": self.model.step is not None,
                 }
             ],
             "limits": {
@@ -67,7 +69,7 @@ class Service:
                 "sessions": len(self.sessions),
                 "running": load.running,
                 "waiting": load.waiting,
-                "pass_s": self.model.scheduler.costs.measured(2),
+                "pass_s": self.model.scheduler.costs.measured(self.model.step or 1),
             },
         }
 

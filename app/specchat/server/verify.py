@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
 from starlette.requests import Request
@@ -16,6 +17,8 @@ from specchat.server.messages import PROTOCOL, Generate, Hint, NewSession
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session, now_us
+from specengine.errors import GrammarError
+from specengine.grammar import Grammar
 from specengine.sampling import SamplingParams
 from specengine.serving.generation import Committed, Ended, Event, Generation
 from specengine.serving.served import MAX_DRAFT
@@ -80,12 +83,13 @@ class VerifyHandlers:
         if service.model.scheduler.load.waiting >= service.limits.waiting:
             raise Refusal(429, "busy", "too many answers wait", headers={"Retry-After": "2"})
         self._check(wanted, session)
+        grammar = await self._grammar(wanted)
         if session.answer is not None:
             service.model.scheduler.cancel(session.answer.generation)
         session.transcript.truncate(wanted.base)
         session.transcript.extend(wanted.append)
         answer = session.begin(
-            lambda on_event: self._generation(session, wanted, on_event),
+            lambda on_event: self._generation(session, wanted, grammar, on_event),
             service.model.scheduler.cancel,
         )
         service.model.scheduler.submit(answer.generation)
@@ -130,7 +134,23 @@ class VerifyHandlers:
         _check_ids(wanted.append, n_vocab)
         _check_ids(list(wanted.sampling.logit_bias), n_vocab)
 
-    def _generation(self, session: Session, wanted: Generate, on_event: Any) -> Generation:
+    async def _grammar(self, wanted: Generate) -> Grammar | None:
+        """The grammar, compiled where it will be used. Raises Refusal, 400, with the reason."""
+        if (gbnf := wanted.grammar) is None:
+            return None
+        n, vocab = wanted.base + len(wanted.append), self._service.model.vocab
+        start = n if wanted.grammar_start is None else wanted.grammar_start
+        if start > n:
+            raise Refusal(400, "grammar", f"grammar_start {start} is beyond the {n} tokens there")
+        compiled = self._service.model.scheduler.call(lambda: Grammar(gbnf, vocab.handle, start))
+        try:
+            return await asyncio.wrap_future(compiled)
+        except GrammarError as error:
+            raise Refusal(400, "grammar", str(error)) from None
+
+    def _generation(
+        self, session: Session, wanted: Generate, grammar: Grammar | None, on_event: Any
+    ) -> Generation:
         prompt = session.transcript.copy()
         room = self._service.model.n_ctx - len(prompt)
         sampling = wanted.sampling.model_dump() | {"seed": wanted.seed}
@@ -141,6 +161,8 @@ class VerifyHandlers:
             on_event,
             max_tokens=room if wanted.max_tokens is None else min(room, wanted.max_tokens),
             patience_s=wanted.patience_ms / 1000,
+            grammar=grammar,
+            logprobs=wanted.logprobs,
         )
 
     async def _lines(self, answer: Answer, start: int) -> AsyncIterator[bytes]:
@@ -175,13 +197,18 @@ class VerifyHandlers:
 
 def _as_json(event: Event) -> dict[str, Any]:
     if isinstance(event, Committed):
-        return {
+        line = {
             "pos": event.pos,
             "tokens": event.tokens,
             "margins": [round(margin, 4) for margin in event.margins],
             "accepted": event.accepted,
             "drafted": event.drafted,
         }
+        if event.pass_s is not None:
+            line["pass_us"] = round(1e6 * event.pass_s)
+        if event.logprobs:
+            line["logprobs"] = [asdict(logprobs) for logprobs in event.logprobs]
+        return line
     ended: dict[str, Any] = {"finish": event.reason}
     if event.end_token is not None:
         ended["end_token"] = event.end_token

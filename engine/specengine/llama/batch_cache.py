@@ -3,7 +3,8 @@
 Each sequence has cells of its own (`kv_unified` off). In one shared pool attention sums over
 wherever a sequence's cells happen to lie among those of others, and the last bits of its logits
 depend on the neighbours: measured, near-ties flip. In cells of its own, every row is bit for bit
-that of the sequence alone, as long as each sequence brings two tokens or more to a pass.
+that of the sequence alone, where each sequence brings a multiple of so many tokens to a pass: see
+`specengine.serving.stable_parts`.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class LlamaBatchCache:
         self.n_vocab = model.vocab.size
         self.n_batch = n_batch
         self.max_rows = max_rows
+        self.step = 1
         self._abort = abort  # llama.cpp keeps only its address
         self.decode_s = 0.0
         params = llama.llama_context_default_params()

@@ -6,40 +6,45 @@ from collections.abc import Sequence
 
 from specengine.costs import PassCosts
 
-MIN_WIDTH = 2  # tokens that each session brings to a pass: narrower parts would round differently
 
-
-def width(n_hints: int) -> int:
-    """Tokens of a session in a pass: the last committed one and its hints, padded."""
-    return max(MIN_WIDTH, 1 + n_hints)
+def padded(n_tokens: int, step: int) -> int:
+    """Tokens that a session brings to a pass for `n_tokens` of its own: a multiple of `step`."""
+    return n_tokens + -n_tokens % step
 
 
 def allocate(
-    chances: Sequence[Sequence[float]], costs: PassCosts, *, max_rows: int, others: int = 0
+    chances: Sequence[Sequence[float]],
+    costs: PassCosts,
+    *,
+    step: int,
+    max_rows: int,
+    others: int = 0,
 ) -> list[int]:
     """Hints for each session.
 
     `chances[s][i]`: that the first i + 1 hints of session s all stand. `others`: tokens that are
-    in the pass anyway. The hints that fit into the padding are free; then come the most promising
-    ones, as many as make the most expected tokens a second.
+    in the pass anyway. A session brings its last committed token and its hints, padded to a
+    multiple of `step`; `max_rows` of all sessions at most. The hints that fit into the padding are
+    free; then come the most promising ones, as many as make the most expected tokens a second.
     """
-    counts = [min(len(own), MIN_WIDTH - 1) for own in chances]
-    rows = others + sum(width(n) for n in counts)
+    counts = [min(len(own), step - 1) for own in chances]
+    rows = len(chances) * step
     tokens = len(chances) + sum(sum(own[:n]) for own, n in zip(chances, counts, strict=True))
-    further = sorted(
-        (
-            (chance, session)
-            for session, own in enumerate(chances)
-            for chance in own[counts[session] :]
-        ),
-        key=lambda candidate: -candidate[0],
-    )[: max(0, max_rows - rows)]
-    best, best_rate = 0, tokens / costs.seconds(max(1, rows))
-    for n, (chance, _) in enumerate(further, start=1):
-        tokens += chance
-        rate = tokens / costs.seconds(rows + n)
+    # Hints come in groups that fill their rows. A session's chances fall, so its groups keep their
+    # order.
+    groups = [
+        (session, own[start : start + step])
+        for session, own in enumerate(chances)
+        for start in range(counts[session], len(own), step)
+    ]
+    groups.sort(key=lambda group: -sum(group[1]))
+    del groups[max(0, (max_rows - rows) // step) :]
+    best, best_rate = 0, tokens / costs.seconds(max(1, others + rows))
+    for n, (_, group) in enumerate(groups, start=1):
+        tokens += sum(group)
+        rate = tokens / costs.seconds(others + rows + n * step)
         if rate > best_rate:
             best, best_rate = n, rate
-    for _, session in further[:best]:
-        counts[session] += 1
+    for session, group in groups[:best]:
+        counts[session] += len(group)
     return counts

@@ -26,8 +26,8 @@ class Part:
 class BatchCache(Protocol):
     """One model with `n_sequences` sequences, each in cells of its own.
 
-    A row of logits depends on nothing but its own sequence: not on what else is in a pass, nor on
-    where in the cache it lies.
+    Where all parts of all passes are multiples of `step`, a row of logits depends on nothing but
+    its own sequence: not on what else is in a pass, nor on where in the cache it lies.
     """
 
     n_sequences: int
@@ -38,6 +38,7 @@ class BatchCache(Protocol):
     """Tokens that one `decode` may take."""
     max_rows: int
     """Rows of logits that one `decode` may return."""
+    step: int
     decode_s: float
     """Seconds spent inside decode and synchronize calls so far."""
 

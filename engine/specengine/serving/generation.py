@@ -10,6 +10,8 @@ import numpy as np
 
 from specengine.context import Logits
 from specengine.draft import Draft
+from specengine.grammar import Grammar
+from specengine.logprobs import TokenLogprobs, token_logprobs
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.serving.hints import Hints
@@ -27,7 +29,8 @@ class Committed:
     """What one target pass added: `tokens` at positions `pos`… of the text.
 
     `drafted` hints were in the pass and the first `accepted` of them stood. `margins` has, for each
-    token, how far the largest logit of its row lies above the second.
+    token, how far the largest logit of its row lies above the second. `logprobs` has one for each
+    token where they were asked for. `pass_s` are the seconds of the pass, where they are known.
     """
 
     pos: int
@@ -35,6 +38,8 @@ class Committed:
     margins: tuple[float, ...]
     accepted: int
     drafted: int
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    pass_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,15 @@ class Generation:
         *,
         max_tokens: int,
         patience_s: float = 0.0,
+        grammar: Grammar | None = None,
+        logprobs: int | None = None,
     ) -> None:
         """`sampling` has a seed. `session`: whoever's cache this is.
 
-        `patience_s`: how long to wait for a hint before a pass without one. `on_event` is called in
-        the engine thread: Committed*, then exactly one Ended.
+        `patience_s`: how long to wait for a hint before a pass without one. `grammar` belongs to
+        the engine thread. `logprobs`: how many alternatives to report with each token's
+        log-probability. `on_event` is called in the engine thread: Committed*, then exactly one
+        Ended.
         """
         self.session = session
         self.transcript = prompt
@@ -76,7 +85,8 @@ class Generation:
         """When the last pass ended; patience counts from here."""
         self._remaining = max_tokens
         self._rule = CoupledRule(sampling)
-        self._transforms = Transforms(sampling)
+        self._transforms = Transforms(sampling, grammar)
+        self._logprobs = logprobs
         self._survival = Survival()
 
     @property
@@ -114,7 +124,10 @@ class Generation:
         self._remaining -= len(kept)
         self.transcript.extend(kept)
         margins = tuple(_margin(row) for row in rows[: len(kept)])
-        committed = Committed(n, tuple(kept), margins, verdict.accepted, len(hints))
+        found: tuple[TokenLogprobs, ...] = ()
+        if (alternatives := self._logprobs) is not None:
+            found = tuple(token_logprobs(rows[i], t, alternatives) for i, t in enumerate(kept))
+        committed = Committed(n, tuple(kept), margins, verdict.accepted, len(hints), found)
         if self._remaining > 0 and end is not None:
             return committed, Ended("stop", drawn[end])
         return committed, Ended("length") if self._remaining <= 0 else None

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 
 from specengine.sequence import TokenBuffer, Tokens, common_prefix
-from specengine.serving.allocation import MIN_WIDTH
+from specengine.serving.allocation import padded
 from specengine.serving.batch_cache import BatchCache, Part
 
 
@@ -32,14 +32,14 @@ class Place:
     def part(self, tokens: Tokens, n_rows: int) -> Part:
         """A pass over `tokens`, which follow what is held, with rows for the last `n_rows`."""
         n = len(tokens)
-        padding = np.repeat(tokens[-1:], max(0, MIN_WIDTH - n))
-        padded = np.concatenate((tokens, padding))
-        return Part(self._sequence, padded, len(self._held), slice(n - n_rows, n))
+        padding = np.repeat(tokens[-1:], padded(n, self._cache.step) - n)
+        wide = np.concatenate((tokens, padding))
+        return Part(self._sequence, wide, len(self._held), slice(n - n_rows, n))
 
     def evaluated(self, tokens: Tokens) -> None:
         """The pass over `part(tokens, …)` is done: its padding goes."""
         self._held.extend(tokens)
-        if len(tokens) < MIN_WIDTH:
+        if len(tokens) % self._cache.step:
             self._cache.truncate(self._sequence, len(self._held))
 
     def clear(self) -> None:

@@ -11,19 +11,23 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from specengine.costs import PassCosts
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.sequence import Tokens
-from specengine.serving.allocation import MIN_WIDTH, allocate
+from specengine.serving.allocation import allocate, padded
 from specengine.serving.batch_cache import BatchCache
 from specengine.serving.generation import Ended, EndReason, Generation
 from specengine.serving.places import Place, Places
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _PROMPT_CHUNK = 64  # prompt tokens in a pass that others wait for
 
@@ -72,7 +76,7 @@ class Scheduler:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`max_draft`: hints of one session in a pass, at most. Every sequence of `cache` may ask
-        for `MIN_WIDTH` rows in one pass.
+        for `cache.step` rows in one pass.
         """
         self._cache = cache
         self._eog = eog
@@ -96,6 +100,19 @@ class Scheduler:
     def hint(self, generation: Generation, prefix_hash: bytes, tokens: list[int]) -> None:
         """`tokens` may follow the text with `prefix_hash`."""
         self._order(lambda: generation.hints.add(prefix_hash, tokens))
+
+    def call(self, work: Callable[[], T]) -> Future[T]:
+        """Do `work`, which is quick, in the engine thread between two passes."""
+        done: Future[T] = Future()
+
+        def order() -> None:
+            try:
+                done.set_result(work())
+            except Exception as error:
+                done.set_exception(error)
+
+        self._order(order)
+        return done
 
     def cancel(self, generation: Generation) -> None:
         """End it after the present pass; nothing happens where it has ended."""
@@ -129,6 +146,8 @@ class Scheduler:
             if wait != 0 and not self._stopping:
                 self._work.wait(wait)
             self._work.clear()
+        self._take_orders()  # those that came too late are not left waiting
+        self._end_all(Ended("shutdown"))
 
     def step(self) -> float | None:
         """At most one pass. Seconds until there may be work again; None: not before an order."""
@@ -187,6 +206,7 @@ class Scheduler:
         counts = allocate(
             chances,
             self.costs,
+            step=self._cache.step,
             max_rows=self._cache.max_rows - len(shares),
             others=sum(len(share.tokens) for share in shares),
         )
@@ -196,16 +216,18 @@ class Scheduler:
         return shares
 
     def _prompt_shares(self, reading: list[_Running], n_writing: int) -> list[_Share]:
-        """The next chunk of prompts, the oldest first."""
-        budget = self._cache.n_batch - self._cache.max_rows * MIN_WIDTH
+        """The next chunk of prompts, the oldest first. Only a last chunk needs padding."""
+        step = self._cache.step
+        budget = self._cache.n_batch - self._cache.max_rows
         if n_writing:
             budget = min(budget, _PROMPT_CHUNK)
+        budget -= budget % step
         shares = []
         for running in reading:
             n = min(running.missing, budget)
-            if n < MIN_WIDTH:
+            if budget < step:
                 break
-            budget -= n
+            budget -= padded(n, step)
             start = len(running.text()) - running.missing
             hints: list[int] | None = [] if n == running.missing else None
             shares.append(_Share(running, running.text()[start : start + n], hints))
@@ -225,17 +247,18 @@ class Scheduler:
             self._fail(shares, error)
             return
         self.passes += 1
+        pass_s = self._cache.decode_s - before
         if all(part.rows.stop > part.rows.start for part in parts):
             width = sum(len(part.tokens) for part in parts)
-            self.costs.observe(width, self._cache.decode_s - before)
+            self.costs.observe(width, pass_s)
         for share, own_rows in zip(shares, rows, strict=True):
             running = share.running
             running.place.evaluated(share.tokens)
             running.missing -= len(share.tokens) - len(share.hints or ())
             if share.hints is not None:
-                self._commit(running, share.hints, own_rows)
+                self._commit(running, share.hints, own_rows, pass_s)
 
-    def _commit(self, running: _Running, hints: list[int], rows: np.ndarray) -> None:
+    def _commit(self, running: _Running, hints: list[int], rows: np.ndarray, pass_s: float) -> None:
         generation = running.generation
         try:
             committed, ended = generation.verify(hints, rows, self._eog)
@@ -243,7 +266,7 @@ class Scheduler:
             self._end(generation, Ended("error", error=str(error)))
             return
         generation.committed_at = running.place.used_at = self._clock()
-        generation.on_event(committed)
+        generation.on_event(replace(committed, pass_s=pass_s))
         if ended is not None:
             self._end(generation, ended)
         else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specengine.cancel import AbortFlag
+from specengine.costs import PassCosts
 from specengine.gguf import read_gguf
 from specengine.llama.batch_cache import LlamaBatchCache
 from specengine.llama.model import LlamaModel
@@ -16,9 +17,10 @@ from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
 from specengine.offload import load_smaller, plan
 from specengine.placement import Placement
-from specengine.serving.allocation import MIN_WIDTH
 from specengine.serving.scheduler import Scheduler
+from specengine.serving.stable_parts import measure_costs, stable_step
 from specengine.thread import EngineThread
+from specengine.widths import STEPS
 
 logger = logging.getLogger(__name__)
 
@@ -102,19 +104,40 @@ class ServedModel:
         self.chat_template = self._model.chat_template
         self.n_ctx = min(options.n_ctx, self._model.n_ctx_train)
         try:
-            self._cache = LlamaBatchCache(
-                self._model,
-                n_sequences=options.places,
-                n_ctx=self.n_ctx,
-                n_threads=options.n_threads or default_threads(),
-                abort=self._abort,
-                max_rows=MIN_WIDTH * options.places + 2 * MAX_DRAFT,
-                n_batch=max(512, 4 * (MIN_WIDTH * options.places + 2 * MAX_DRAFT)),
-            )
+            self._cache = self._make_cache(options, step=STEPS[0])
+            try:
+                self.step = stable_step(self._cache)
+                """What parts of a pass are padded to, so that no session's text depends on the
+                others; None where this build and model have no such step.
+                """
+                if (self.step or 1) > STEPS[0]:
+                    self._cache.close()
+                    self._cache = self._make_cache(options, step=self.step or 1)
+                self._cache.step = self.step or 1
+                costs = PassCosts()
+                measure_costs(self._cache, costs, self._cache.step)
+            except BaseException:
+                self._cache.close()
+                raise
         except BaseException:
             self._model.close()
             raise
-        self.scheduler = Scheduler(self._cache, self.vocab.eog, max_draft=MAX_DRAFT)
+        if self.step is None:
+            logger.warning("texts may depend on the load, at near-ties: no width is stable here")
+        self.scheduler = Scheduler(self._cache, self.vocab.eog, max_draft=MAX_DRAFT, costs=costs)
+
+    def _make_cache(self, options: ServeOptions, step: int) -> LlamaBatchCache:
+        """With room for every session's rows, where they are padded to `step`."""
+        rows = step * options.places + 2 * MAX_DRAFT
+        return LlamaBatchCache(
+            self._model,
+            n_sequences=options.places,
+            n_ctx=self.n_ctx,
+            n_threads=options.n_threads or default_threads(),
+            abort=self._abort,
+            max_rows=rows,
+            n_batch=max(512, 4 * rows),
+        )
 
     def _free(self) -> None:
         self._cache.close()

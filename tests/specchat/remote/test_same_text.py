@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,8 @@ from specengine.chat_template import Turn
 from specengine.events import Finished
 from specengine.sampling import SamplingParams
 from support.buffering_proxies import BuffersUp
-from support.remote_chat import ask, remote_runtime
-from support.verify_server import VerifyServer
+from support.remote_chat import QUESTION, ask, remote_runtime
+from support.verify_server import VerifyServer, running_server
 
 
 @pytest.fixture(scope="module")
@@ -63,41 +64,61 @@ async def test_drafts_change_nothing_and_save_passes(
     assert finished.tokens == await plain(server, answers)
     if draft == "model":  # it drafts for itself: every hint that enters stands
         assert (finished.stats.acceptance_rate or 0) > 0.9  # but near-ties of its narrower passes
-        assert finished.stats.target_passes < 30
+        assert (finished.stats.target_passes or 99) < 30
 
 
-async def test_lost_hints_change_nothing(
-    server: VerifyServer,
-    answers: list[Finished],
-    tiny_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rng, send, lost = random.Random(2), RemoteStream.hint, []
+@pytest.mark.parametrize("build", ["all kernels", "without repacking"])
+async def test_a_seed_is_a_text_bit_for_bit(tiny_model: Path, build: str) -> None:
+    """Without a drafter, with one, with a fifth of the hints lost, with ten cuts, under load."""
+    with running_server(tiny_model, use_extra_bufts=build == "all kernels") as server:
+        if server.service.model.step is None:
+            pytest.skip("no width of passes is stable with this build")
+        alone = await answer_at(server.url, "none")
+        drafted = await answer_at(server.url, tiny_model)
+        with losing_hints(0.2) as lost:
+            with_losses = await answer_at(server.url, tiny_model)
+        with DelayProxy(server.url) as proxy:
+            async with remote_runtime(proxy.url, tiny_model) as runtime:
+                proxy.line = Line(cut_after=400, cuts=10)
+                with_cuts = await ask(runtime)
+        among_others, *_ = await asyncio.gather(
+            answer_at(server.url, tiny_model),
+            answer_at(server.url, "lookup", "Count. " * 40, seed=9),
+            answer_at(server.url, "none", "Tell a story.", seed=8),
+        )
+    assert len(alone.tokens) > 25
+    for answer in (drafted, with_losses, with_cuts, among_others):
+        assert answer.tokens == alone.tokens
+        assert answer.text == alone.text
+        assert answer.reason == alone.reason
+    assert alone.stats.drafted == 0
+    assert drafted.stats.accepted > 0
+    assert lost
+    assert proxy.traffic.cut == 10
+    assert any("taken up again" in notice for notice in with_cuts.notices)
+
+
+async def answer_at(
+    url: str, draft: str | Path, question: str = QUESTION, seed: int = 5
+) -> Finished:
+    async with remote_runtime(url, draft) as runtime:
+        return await ask(runtime, question, seed=seed)
+
+
+@contextmanager
+def losing_hints(share: float) -> Iterator[list[Sequence[int]]]:
+    """The hints that are lost, at random."""
+    rng, send, lost = random.Random(2), RemoteStream.hint, list[Sequence[int]]()
 
     def lossy(self: RemoteStream, pos: int, prefix_hash: bytes, tokens: Sequence[int]) -> None:
-        if rng.random() < 0.2:
+        if rng.random() < share:
             lost.append(tokens)
         else:
             send(self, pos, prefix_hash, tokens)
 
-    monkeypatch.setattr(RemoteStream, "hint", lossy)
-    async with remote_runtime(server.url, tiny_model) as runtime:
-        finished = await ask(runtime)
-    assert finished.tokens == await plain(server, answers)
-    assert lost
-
-
-async def test_ten_cuts_change_nothing(
-    server: VerifyServer, answers: list[Finished], tiny_model: Path
-) -> None:
-    with DelayProxy(server.url) as proxy:
-        async with remote_runtime(proxy.url, tiny_model) as runtime:
-            proxy.line = Line(cut_after=400, cuts=10)
-            finished = await ask(runtime)
-        assert proxy.traffic.cut == 10
-    assert finished.tokens == await plain(server, answers)
-    assert finished.reason == answers[0].reason
-    assert any("taken up again" in notice for notice in finished.notices)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RemoteStream, "hint", lossy)
+        yield lost
 
 
 async def test_a_long_line_with_jitter_changes_nothing(
@@ -130,22 +151,6 @@ async def test_a_banned_token_stays_away(server: VerifyServer, answers: list[Fin
         finished = await ask(runtime, max_tokens=20, logit_bias={banned: float("-inf")})
     assert len(finished.tokens) == 20
     assert banned not in finished.tokens
-
-
-async def test_other_sessions_change_nothing(
-    server: VerifyServer, answers: list[Finished], tiny_model: Path
-) -> None:
-    async with (
-        remote_runtime(server.url, tiny_model) as runtime,
-        remote_runtime(server.url) as other,
-        remote_runtime(server.url, "lookup") as third,
-    ):
-        finished, *_ = await asyncio.gather(
-            ask(runtime),
-            ask(other, "Tell a story.", seed=8),
-            ask(third, "Count. " * 40, seed=9),
-        )
-    assert finished.tokens == await plain(server, answers)
 
 
 async def test_the_next_turn_sends_only_what_is_new(server: VerifyServer, tiny_model: Path) -> None:

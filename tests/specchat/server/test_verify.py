@@ -215,3 +215,54 @@ def test_sessions_agree_on_protocol_model_and_vocabulary(client: httpx.Client) -
     right = create(model=info["name"], vocab_fingerprint=info["vocab_fingerprint"], new_key=1)
     assert right.status_code == 201
     client.delete(f"{API}/sessions/{right.json()['session']}")
+
+
+YES_OR_NO = 'root ::= "yes" | "no" " no"'
+
+
+def test_a_grammar_holds_from_where_it_starts(server: VerifyServer, client: httpx.Client) -> None:
+    vocab = server.service.model.vocab
+
+    def text(ids: list[int]) -> str:
+        return b"".join(map(vocab.piece, ids)).decode()
+
+    with session(client) as path:
+        answer = lines(client, path, grammar=YES_OR_NO, max_tokens=20)
+        assert text(tokens(answer)) in ("yes", "no no")
+        assert answer[-1]["finish"] == "stop"
+        # Taken up again after its first token, as after a cut.
+        begun = vocab.tokenize("no")
+        again = lines(
+            client, path, append=PROMPT + begun, grammar=YES_OR_NO, grammar_start=len(PROMPT),
+            max_tokens=20,
+        )  # fmt: skip
+        assert text(begun + tokens(again)) == "no no"
+
+
+def test_a_grammar_that_cannot_be_used_is_refused_before_anything_is_said(
+    client: httpx.Client,
+) -> None:
+    with session(client) as path:
+        for changes, word in (
+            ({"grammar": "root ::= ("}, "grammar"),
+            ({"grammar": YES_OR_NO, "grammar_start": 99}, "beyond"),
+        ):
+            response = client.post(f"{path}/generate", json=request(**changes))
+            assert response.status_code == 400
+            assert response.json()["error"]["code"] == "grammar"
+            assert word in response.json()["error"]["message"]
+            assert "\n" not in response.json()["error"]["message"]
+
+
+def test_log_probabilities_and_the_time_of_passes_are_told(client: httpx.Client) -> None:
+    with session(client) as path:
+        _, *between, _ = lines(client, path, logprobs=2)
+        (line,) = between[:1]
+        (told,) = line["logprobs"]
+        assert told["token"] == line["tokens"][0]
+        assert told["logprob"] <= 0
+        (best, high), (second, low) = told["top"]
+        assert best != second
+        assert high - low == pytest.approx(line["margins"][0], abs=1e-3)
+        assert all(line["pass_us"] > 0 for line in between)
+        assert "logprobs" not in lines(client, path)[1]

@@ -139,7 +139,7 @@ async def test_drafts_are_proved_then_verified(
     assert finished.tokens == by_controller.tokens == await alone(tiny_model, here)
     # The draft model is the target's own file.
     assert (finished.stats.acceptance_rate or 0) > 0.8
-    assert finished.stats.target_passes < 10
+    assert (finished.stats.target_passes or 99) < 10
     assert finished.notices == by_controller.notices == ()
 
 
