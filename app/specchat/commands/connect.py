@@ -13,8 +13,10 @@ from specchat import locations
 from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, load_registry
+from specchat.pass_costs import CostStore
 from specchat.remote.address import Address, parse_address
 from specchat.remote.examination import Examination, examine
+from specchat.remote.expectation import TYPICAL_LOOKUP, TYPICAL_MODEL, expected_gain
 from specchat.remote.keys import find_key
 from specchat.remote.scoring.dialect import Capabilities
 from specchat.remote.scoring.pair import ENGINES, ScoringServer, examine_scoring
@@ -22,8 +24,10 @@ from specchat.remote.server import VerifyServer
 from specchat.remote.vocabulary import fetch_vocabulary
 from specchat.settings import load_settings
 from specengine.compatibility import compare_vocabularies
+from specengine.costs import PassCosts
 from specengine.gguf import read_gguf
 from specengine.llama.model import LlamaModel
+from specengine.pair import MAX_DRAFT
 from specengine.scoring import ScoresError
 
 _SERVERS = {"vllm": "vLLM", "sglang": "SGLang"}
@@ -51,17 +55,19 @@ def command(url: str, draft: str | None, as_json: bool) -> int:
     scores = _scores(address, found, draft)
     way = "ids" if isinstance(scores, Capabilities) else _way(address, found, draft)
     misfit = draft is not None and way is None
+    gain = None if misfit else _gain(found, draft or "lookup")
     entry = _profile(found, address, None if misfit else draft)
     if as_json:
         result: dict[str, Any] = {**found.model_dump(), "profile": entry}
         if draft is not None:
             result |= {"draft": draft, "drafts_reach_it": way}
+        result["expected_gain"] = gain
         if scores is not None:
             told = scores.as_json() if isinstance(scores, Capabilities) else None
             result |= {"capabilities": told, "cannot_verify": None if told else scores}
         click.echo(json.dumps(result, indent=2))
     else:
-        _print(found, draft, way, entry, _verifies(found, scores))
+        _print(found, draft, way, entry, _verifies(found, scores), gain)
     return 1 if misfit else 0
 
 
@@ -118,7 +124,12 @@ def _profile(found: Examination, address: Address, draft: str | None) -> str:
 
 
 def _print(
-    found: Examination, draft: str | None, way: str | None, entry: str, verifies: str
+    found: Examination,
+    draft: str | None,
+    way: str | None,
+    entry: str,
+    verifies: str,
+    gain: float | None,
 ) -> None:
     rows = [
         ("server", found.server or _SERVERS.get(found.kind, "speaks the OpenAI protocol")),
@@ -133,9 +144,44 @@ def _print(
         rows.append(("hints up", _buffering(found.buffers_up)))
     if draft is not None:
         rows.append(("draft", f"{draft}: {_WAYS[way]}"))
+    if found.verifies:
+        rows.append(("expected", _expected(gain, draft or "lookup")))
     for name, value in rows:
         click.echo(f"{name:<12} {value}")
     click.echo(f"\nTo use it, add to {locations.registry_file()}:\n\n{entry}")
+
+
+def _gain(found: Examination, draft: str) -> float | None:
+    """What drafts are expected to bring; None where something of that is not known."""
+    if not found.passes_s or draft == "none":
+        return None
+    draft_s, acceptance = 0.0, TYPICAL_LOOKUP
+    if draft not in DRAFTERS_WITHOUT_MODEL:
+        model = ensure_model(load_registry(locations.registry_file()).resolve(draft))
+        store = CostStore(locations.cache_dir() / "pass-costs.json", load_settings().threads)
+        costs = store.load([model]).get(model.name)
+        if costs is None:
+            return None
+        draft_s, acceptance = PassCosts(costs).seconds(1), TYPICAL_MODEL
+    passes = PassCosts(found.passes_s)
+    narrowest = min(found.passes_s)
+    return expected_gain(
+        found.round_trip_ms / 1000,
+        lambda n: passes.seconds(max(n, narrowest)),
+        draft_s,
+        acceptance,
+        MAX_DRAFT,
+    )
+
+
+def _expected(gain: float | None, draft: str) -> str:
+    if gain is None:
+        return "not known before the draft model has answered here once"
+    if draft in DRAFTERS_WITHOUT_MODEL:
+        return f"{gain:.1f} times as fast where the answer repeats what was said; else as fast"
+    return (
+        f"{gain:.1f} times as fast as the server alone, if {TYPICAL_MODEL:.0%} of the drafts stand"
+    )
 
 
 def _verifies(found: Examination, scores: Capabilities | str | None) -> str:

@@ -36,7 +36,9 @@ class Examination(BaseModel):
     verifies: bool
     round_trip_ms: float
     pass_ms: float | None = None
-    """A pass over two tokens, where the server has measured one."""
+    """A pass for one session, where the server has measured one."""
+    passes_s: dict[int, float] = {}
+    """Seconds of passes by their width, as the server has measured them."""
     buffers_down: bool | None = None
     """Whether something on the way holds the stream back; then every token is late."""
     buffers_up: bool | None = None
@@ -92,6 +94,7 @@ async def _examine_verify(server: VerifyServer, info: Info, round_trip_s: float)
         verifies=True,
         round_trip_ms=1000 * round_trip_s,
         pass_ms=None if pass_s is None else 1000 * pass_s,
+        passes_s=info.load.passes,
         buffers_down=buffers_down,
         buffers_up=buffers_up,
     )

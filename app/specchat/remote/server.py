@@ -39,6 +39,8 @@ class ServedModelInfo(_Answer):
 
 
 class Load(_Answer):
+    passes: dict[int, float] = {}
+    """Seconds by width, as far as they were measured."""
     pass_s: float | None = None
 
 

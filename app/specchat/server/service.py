@@ -69,6 +69,7 @@ class Service:
                 "sessions": len(self.sessions),
                 "running": load.running,
                 "waiting": load.waiting,
+                "passes": self.model.scheduler.costs.as_dict(),
                 "pass_s": self.model.scheduler.costs.measured(self.model.step or 1),
             },
         }
