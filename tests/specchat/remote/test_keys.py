@@ -20,9 +20,8 @@ from support.verify_server import running_server
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
-    monkeypatch.delenv("SPECCHAT_KEY", raising=False)
     return tmp_path
 
 
@@ -82,10 +81,10 @@ def test_no_command_shows_a_key_anywhere(tiny_model: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are kept elsewhere there")
-def test_a_file_that_others_may_read_is_refused(home: Path) -> None:
+def test_a_file_that_others_may_read_is_refused(own_home: Path) -> None:
     address = parse_address("https://far.example")
-    write_keys(home, f"{address.base} {RIGHT}")
-    (home / "config" / "keys").chmod(0o640)
+    write_keys(own_home, f"{address.base} {RIGHT}")
+    (own_home / "config" / "keys").chmod(0o640)
     with pytest.raises(SpecchatError, match="chmod 600") as caught:
         find_key(address)
     assert RIGHT not in str(caught.value)
@@ -104,9 +103,9 @@ class FakeKeyring(ModuleType):
         return {("specchat", "https://far.example"): RIGHT}.get((service, name))
 
 
-def test_the_system_may_keep_the_key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_system_may_keep_the_key(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     far, other = parse_address("https://far.example/v1"), parse_address("https://other.example")
-    write_keys(home, f"{far.base} keyring", f"{other.base}   keyring")
+    write_keys(own_home, f"{far.base} keyring", f"{other.base}   keyring")
     monkeypatch.setitem(sys.modules, "keyring", FakeKeyring())
     found = find_key(far)
     assert found is not None
