@@ -54,6 +54,8 @@ async def prove(client: ScoringClient, vocab: Vocab, template: str | None, model
     later = await client.score([*known, *tokens[:2]], tokens[2:], top_n)
     costs.observe(len(tokens) - 1, time.perf_counter() - started)
     require(_close(later.logprobs, whole.logprobs[2:]), "its scores change with where they begin")
+    bare = await client.score(known, tokens, 0)  # some servers have a way of their own for that
+    require(_close(bare.logprobs, whole.logprobs), "its scores change with what is asked beside")
     drawn = await client.draw(known, 2)
     require(all(0 < d.p <= 1 for d in drawn), "it draws what has no probability")
     await _check_vocabulary(client, vocab, template, model)
