@@ -14,10 +14,6 @@ SHARPNESS = 2.0
 """Power to which the target's probabilities are raised: the likeliest token is what counts."""
 
 
-NOISE = 0.2
-"""Of what the head reads, relative: so that it learns no text by heart."""
-
-
 class CrossEntropy(torch.autograd.Function):
     """Sum of cross-entropies to sparse distributions; the gradient is made on the way, since going
     back through logarithms and sums over the vocabulary costs as much as the matrices do.
@@ -67,9 +63,9 @@ def chain_loss(
     `embeddings`: (n_vocab, n_embd), the target's.
     """
     ids, weights = targets(batch, draft_ids)
-    following = noisy(embeddings[batch.tokens[:, 1:]].float())
+    following = embeddings[batch.tokens[:, 1:]].float()
     following = functional.pad(following, (0, 0, 0, 1))
-    chain, states = head.chain(), head.fuse(noisy(batch.features.float()))
+    chain, states = head.chain(), head.fuse(batch.features)
     total = torch.zeros(())
     for step in range(steps):
         if step:
@@ -83,7 +79,3 @@ def chain_loss(
         loss = CrossEntropy.apply(scores, ids[rows], weights[rows])
         total = total + loss / weights[rows].sum()
     return total / steps
-
-
-def noisy(rows: torch.Tensor) -> torch.Tensor:
-    return rows * (1 + NOISE * torch.randn_like(rows))
