@@ -234,7 +234,7 @@ def vllm_app(server: ScoringStandIn) -> Starlette:
         body = await request.json()
         server.requests.append(("/inference/v1/generate", body))
         if not server.scale_out:
-            return JSONResponse({"detail": "Not Found"}, 404)
+            return JSONResponse({"error": {"message": "Scale-out endpoints are disabled."}}, 403)
         sampling, tokens = body["sampling_params"], body["token_ids"]
         candidates = sampling.get("prompt_logprob_token_ids", [])
         start = sampling.get("prompt_logprob_start", len(tokens) - 1)

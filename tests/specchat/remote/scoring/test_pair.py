@@ -155,6 +155,19 @@ async def test_scale_out_is_used_where_it_is_enough(big: BigModel, tiny_model: P
     assert (greedy.stats.acceptance_rate or 0) > 0.8
 
 
+async def test_where_scale_out_is_disabled_scores_come_with_completions(
+    babbler: BigModel, tiny_model: Path
+) -> None:
+    untruncated = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0)
+    with serving(babbler, "vllm") as stand_in:
+        async with remote_runtime(stand_in.url, tiny_model) as runtime:
+            finished = await ask(runtime, sampling=untruncated, max_tokens=4)
+        last = stand_in.requests[-1][0]
+    assert (finished.error, finished.notices) == (None, ())
+    assert finished.stats.drafted > 0
+    assert last == "/v1/completions"
+
+
 async def test_settings_that_no_scores_are_enough_for_are_left_to_the_server(
     babbler: BigModel, tiny_model: Path
 ) -> None:
