@@ -41,11 +41,11 @@ def answer(pair: Pair, question: str, **options: bool | int) -> Finished:
 
 
 def test_two_fifths_of_the_passes_are_saved_and_no_token_changes(pair: Pair) -> None:
-    tokens = passes = 0
+    tokens = rounds = 0
     for question in QUESTIONS:
         drafted = answer(pair, question, draft_length=4)
         tokens += drafted.stats.completion_tokens - 1
-        passes += drafted.stats.target_passes
+        rounds += drafted.stats.rounds
         pair.forget()
         assert answer(pair, question, drafting=False).tokens == drafted.tokens
-    assert tokens / passes > 1.4
+    assert tokens / rounds > 1.4
