@@ -8,7 +8,7 @@ import os
 import runpy
 import sys
 
-CHILDREN = ("specengine.llama.probe_child", "specchat.benchmark.neighbour")
+CHILDREN = ("specchat", "specengine.llama.probe_child", "specchat.benchmark.neighbour")
 
 
 def restore_library_path() -> None:
