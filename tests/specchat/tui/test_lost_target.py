@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import subprocess
@@ -32,7 +33,7 @@ from support.serve_process import free_port, serving
 from support.verify_server import running_server
 
 _READY = b"Ask anything"  # stands in the empty prompt
-N = 100
+N = 160
 OPTIONS = AnswerOptions(sampling=SamplingParams(temperature=0.7, seed=5), max_tokens=N)
 
 
@@ -72,6 +73,14 @@ def answer_of(chat: Chat) -> str:
     return entries[1].text if len(entries) > 1 else ""
 
 
+async def ask_and_wait_for(characters: int, chat: Chat) -> None:
+    """The question is asked, and so much of the answer has come: not all of it."""
+    chat.prompt.text = QUESTION
+    chat.prompt.action_submit()
+    while len(answer_of(chat)) < characters:
+        await asyncio.sleep(0.005)
+
+
 def is_stored(chat: Chat) -> bool:
     return [status for *_, status in chat.stored][1:] in (["done"], ["length"])
 
@@ -85,8 +94,7 @@ async def test_the_server_is_killed_and_comes_back_later(
     with serving(tmp_path, port) as first:
         expected = await text_of_the_target_alone(url)
         async with chat_with(services, url, "local", tiny_model) as chat:
-            await chat.say(QUESTION)
-            await chat.until(lambda: len(answer_of(chat)) > 20)
+            await ask_and_wait_for(20, chat)
             first.kill()
             first.wait()
             await chat.until(lambda: is_stored(chat))
@@ -106,8 +114,7 @@ async def test_the_network_is_down_for_a_while(services: Services, tiny_model: P
     with running_server(tiny_model, places=1) as server, DelayProxy(server.url) as proxy:
         expected = await text_of_the_target_alone(server.url)
         async with chat_with(services, proxy.url, "wait", tiny_model) as chat:
-            await chat.say(QUESTION)
-            await chat.until(lambda: len(answer_of(chat)) > 20)
+            await ask_and_wait_for(20, chat)
             proxy.line = Line(down=True)
             proxy.cut()
             await chat.until(lambda: "waiting, Esc stops" in chat.status)
