@@ -408,8 +408,9 @@ class ChatScreen(Screen[None]):
     @work(group="places", exclusive=True)
     async def _show_places(self) -> None:
         """Which of how many versions each message is."""
+        saved = await self._save()  # first: a new chat has no id before
         chat_id, store = self._conversation.chat_id, self._store
-        if store is None or chat_id is None or not await self._save():
+        if store is None or chat_id is None or not saved:
             return
         with suppress(SpecchatError):  # deleted meanwhile
             self._conversation.number(await asyncio.to_thread(store.versions, chat_id))
@@ -503,8 +504,10 @@ class ChatScreen(Screen[None]):
     @work(group="switch", exclusive=True)
     async def action_other_version(self, step: int) -> None:
         """Goes to another version of the last message that has one, and to what follows there."""
+        if self._is_answering or not await self._save():
+            return
         chat_id, store = self._conversation.chat_id, self._store
-        if self._is_answering or store is None or chat_id is None or not await self._save():
+        if store is None or chat_id is None:
             return
         versions = await asyncio.to_thread(store.versions, chat_id)
         ids = [entry.stored_id for entry in self._conversation.entries]
