@@ -13,13 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
+from specengine.calibrate import measure_widths
 from specengine.context import Context, Logits
-from specengine.costs import PassCosts
+from specengine.costs import WIDEST, PassCosts
 from specengine.errors import BackendError
 from specengine.features import Features
 from specengine.sequence import TokenBuffer, Tokens, common_prefix
 
-_ORDINARY = 17  # tokens that a round may add: a draft of 16, and one more
 _CALIBRATED = (2, 5, 9, 17)
 
 
@@ -118,7 +118,7 @@ class BlockContext:
         missing = self.missing(text)
         if missing is None:
             return None
-        return self.costs.prompt_seconds(missing) if missing > _ORDINARY else 0.0
+        return self.costs.prompt_seconds(missing) if missing > WIDEST else 0.0
 
     def draft(self, text: Tokens, k: int) -> Rows:
         """Rows of `k` draft tokens after `text`, valid until the next call.
@@ -133,7 +133,7 @@ class BlockContext:
         self._drop_after(n - missing)
         started = self.decode_s
         self._inject(text, n)
-        if missing > _ORDINARY:
+        if missing > WIDEST:
             self.costs.observe_prompt(missing, self.decode_s - started)
             started = self.decode_s
         rows = self._head.block(int(text[n]), n, k)
@@ -142,10 +142,8 @@ class BlockContext:
 
     def calibrate(self) -> None:
         """Measure what drafts cost, into `costs`. Empties the cache; raises CancelledError."""
-        for k in sorted({min(k, self.longest) for k in _CALIBRATED}):
-            self._seconds(0, k)  # the first pass of a width also builds its graph
-            self.costs.forget(k)
-            self.costs.observe(k, self._seconds(0, k))
+        lengths = sorted({min(k, self.longest) for k in _CALIBRATED})
+        measure_widths(self.costs, lengths, lambda k: self._seconds(0, k))
 
     def measure(self, *, prefix: int, repeats: int) -> dict[int, float]:
         """Median seconds of a draft after `prefix` tokens, by its length. Empties the cache; raises

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -38,6 +39,16 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
         raise
     finally:
         context.forget()
+
+
+def measure_widths(
+    costs: PassCosts, widths: Sequence[int], seconds: Callable[[int], float]
+) -> None:
+    """Let `costs` learn what `seconds(width)` measures for each of `widths`."""
+    for width in widths:
+        seconds(width)  # the first pass of a width also builds its graph
+        costs.forget(width)
+        costs.observe(width, seconds(width))
 
 
 def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, float]:

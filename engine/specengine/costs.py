@@ -12,7 +12,7 @@ from collections.abc import Mapping
 _OWN = 0.2  # how far a pass moves the estimate of its own width
 _OTHERS = 0.1  # … and, in proportion, that of all others: context and load change them together
 _OUTLIER = 3.0  # a pass that was preempted says little: count it as at most this factor
-_WIDEST = 17  # a draft of 16 tokens and the token before it
+WIDEST = 17  # a draft of 16 tokens and the token before it: the most rows of a round
 _UNKNOWN_SLOPE = 0.25  # of one row's cost for each further row, until something is measured
 _WORTH_PADDING = 0.1  # what padding has to save
 _NOTABLE = 0.1  # a pass that is so far from its estimate may change which widths are cheap
@@ -59,7 +59,7 @@ class PassCosts:
         """By width; index 0 is of no use."""
         table: list[int] = []
         best: int | None = None
-        for width in range(_WIDEST + -_WIDEST % step, 0, -1):
+        for width in range(WIDEST + -WIDEST % step, 0, -1):
             if width % step == 0 and (
                 best is None or self.seconds(width) < (1 + _WORTH_PADDING) * self.seconds(best)
             ):
@@ -84,10 +84,10 @@ class PassCosts:
 
     def prompt_seconds(self, tokens: int) -> float:
         """Seconds to evaluate `tokens` without a row for each."""
-        if tokens <= _WIDEST:
+        if tokens <= WIDEST:
             return self.seconds(max(1, tokens))
         per_token = self._prompt_token_s
-        return tokens * (self.seconds(_WIDEST) / _WIDEST if per_token is None else per_token)
+        return tokens * (self.seconds(WIDEST) / WIDEST if per_token is None else per_token)
 
     def forget(self, width: int) -> None:
         """Drop what was measured for `width`: its first pass is no measure of the next."""

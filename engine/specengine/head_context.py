@@ -14,13 +14,13 @@ from typing import Protocol
 
 import numpy as np
 
+from specengine.calibrate import measure_widths
 from specengine.context import Context, Logits
-from specengine.costs import PassCosts
+from specengine.costs import WIDEST, PassCosts
 from specengine.errors import BackendError
 from specengine.features import Features
 from specengine.sequence import TokenBuffer, Tokens, common_prefix
 
-_NARROW = 17  # rows: a draft of 16 tokens that all stood, and the token after it
 _CALIBRATED = (1, 5, 2, 9)
 
 
@@ -136,10 +136,7 @@ class HeadContext:
 
     def calibrate(self) -> None:
         """Measure what a few rows cost, into `costs`. Empties the cache; raises CancelledError."""
-        for width in _CALIBRATED:
-            self._seconds(0, width)  # the first pass of a width also builds its graph
-            self.costs.forget(width)
-            self.costs.observe(width, self._seconds(0, width))
+        measure_widths(self.costs, _CALIBRATED, lambda rows: self._seconds(0, rows))
 
     def measure_step(self, *, prefix: int, repeats: int) -> float:
         """Median seconds of one row after `prefix` others. Empties the cache; raises
@@ -230,7 +227,7 @@ class HeadContext:
         self._hidden = None
 
     def _learn(self, rows: int, seconds: float) -> None:
-        if rows <= _NARROW:
+        if rows <= WIDEST:
             self.costs.observe(rows, seconds)
         else:
             self.costs.observe_prompt(rows, seconds)

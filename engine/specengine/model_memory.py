@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from specengine.costs import WIDEST
 from specengine.gguf import GGUF
 from specengine.heads import feature_bytes, is_head
 
@@ -13,7 +14,6 @@ _CACHE_BYTES = 2  # keys and values are kept as float16
 _COMPUTE_BYTES = 4  # activations are float32
 _MASK_BYTES = 2  # of the attention mask as flash attention takes it
 _BATCH_ROWS = 512  # rows that llama.cpp evaluates at once
-_OUTPUT_ROWS = 17  # rows of logits of one pass: the longest draft, and one
 _SPARE_CELLS = 320  # the engine's own, and llama.cpp's rounding up to 256
 _LAYER = re.compile(r"blk\.(\d+)\.")
 
@@ -80,7 +80,7 @@ def model_memory(
     no_scores = 2 * n_ff + 7 * gguf.n_embd
     weights = _weights(gguf)
     compute = scores * _BATCH_ROWS * _COMPUTE_BYTES
-    logits = _OUTPUT_ROWS * gguf.n_vocab * _COMPUTE_BYTES
+    logits = WIDEST * gguf.n_vocab * _COMPUTE_BYTES
     features = feature_bytes(gguf, n_ctx) if is_head(gguf) else 0
     flash = no_scores * _BATCH_ROWS * _COMPUTE_BYTES + n_ctx * _BATCH_ROWS * _MASK_BYTES
     return ModelMemory(

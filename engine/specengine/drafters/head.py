@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from specengine.cancel import AbortFlag
 from specengine.context import Logits
 from specengine.controller import Offer
+from specengine.costs import WIDEST
 from specengine.draft import Draft
 from specengine.drafters.drawing import draw
 from specengine.head_context import HeadContext
@@ -16,7 +17,6 @@ from specengine.sampling import Transforms
 from specengine.sequence import TokenBuffer, Tokens
 
 _PRIOR = 0.5
-_ORDINARY = 17  # rows that a round may leave to the next: a draft of 16 tokens, and one more
 
 
 class HeadDrafter:
@@ -59,7 +59,7 @@ class HeadDrafter:
         if missing is None:
             return None
         costs, start_s = self.context.costs, 0.0
-        if missing > _ORDINARY:
+        if missing > WIDEST:
             start_s, missing = costs.prompt_seconds(missing - 1), 1
         first_s, next_s = costs.seconds(missing), costs.seconds(1)
         return Offer(
