@@ -13,9 +13,9 @@ from specengine.costs import PassCosts
 from specengine.drafters import Drafter
 from specengine.drafters.block import BlockDrafter
 from specengine.drafters.head import HeadDrafter
-from specengine.gguf import GGUF, read_gguf
+from specengine.gguf import GGUF
 from specengine.head_context import HeadContext
-from specengine.heads import check_head, target_layers
+from specengine.heads import target_layers
 from specengine.llama.block_cache import BlockCache
 from specengine.llama.head_cache import Eagle3Cache, HeadCache, HeadModel
 from specengine.llama.layer_inputs import LayerInputs
@@ -88,18 +88,19 @@ class LoadedHead:
 
 def load_head(
     path: Path,
+    header: GGUF,
     target: LoadedModel,
+    n_embd: int,
     options: LoadOptions,
     abort: AbortFlag,
     on_progress: Callable[[float], None] | None = None,
     *,
     placement: Placement | None = None,
 ) -> LoadedHead:
-    """Load a head from its file. Raises ModelFileError for one that is not the target's,
-    OutOfMemoryError, BackendError, CancelledError.
+    """Load a head of a `header` that `heads.check_head` passed; `n_embd` is the target's.
+
+    Raises ModelFileError, OutOfMemoryError, BackendError, CancelledError.
     """
-    header, target_header = read_gguf(path), read_gguf(target.path)
-    check_head(target_header, header)
     gpu = placement.shares if placement is not None else ()
     model = HeadModel(
         path,
@@ -109,7 +110,7 @@ def load_head(
         on_progress=on_progress,
     )
     try:
-        features = LayerInputs(target.handle, target_layers(header), target_header.n_embd)
+        features = LayerInputs(target.handle, target_layers(header), n_embd)
         cache = _open(
             header,
             model,
@@ -134,12 +135,14 @@ def _open(header: GGUF, model: LlamaModel, target: Any, **settings: Any) -> Head
     return Eagle3Cache(model, target, **settings)
 
 
-def load_own_heads(target: LoadedModel, options: LoadOptions, abort: AbortFlag) -> LoadedHead:
+def load_own_heads(
+    target: LoadedModel, n_embd: int, options: LoadOptions, abort: AbortFlag
+) -> LoadedHead:
     """Use the heads that `target` was loaded with: `mtp.check_own_heads` passed its file.
 
     Raises ModelFileError, BackendError.
     """
-    features = FinalStates(target.handle, read_gguf(target.path).n_embd)
+    features = FinalStates(target.handle, n_embd)
     gpu = target.placement.shares if target.placement is not None else ()
     cache = MtpCache(
         target.model,

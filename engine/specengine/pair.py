@@ -204,7 +204,14 @@ class Pair:
         abort = self.abort.child()
         try:
             if draft is not None and with_head:
-                head = partial(load_head, target=self._target, options=options, abort=abort)
+                head = partial(
+                    load_head,
+                    header=headers[0],
+                    target=self._target,
+                    n_embd=headers[-1].n_embd,
+                    options=options,
+                    abort=abort,
+                )
                 self._draft = load(draft, first[0], head)
             elif draft is not None:
                 found = find_mask_token(headers[0])
@@ -213,7 +220,7 @@ class Pair:
                 small = partial(model, abort=abort, max_rows=rows, mask_token=mask)
                 self._draft = load(draft, first[0], small)
             elif own_heads:
-                self._draft = load_own_heads(self._target, options, abort)
+                self._draft = load_own_heads(self._target, headers[-1].n_embd, options, abort)
         except BaseException:
             self._target.close()
             raise
