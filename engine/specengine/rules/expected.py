@@ -34,11 +34,12 @@ def expected_standing(rule: str, draft: Draft, p: Sequence[Distribution]) -> lis
     `p[i]` is the target's distribution after the prefix and `draft.tokens[:i]`. `rule` is "token",
     "block" or "coupled"; KeyError for another.
     """
-    step, chance = _STEPS[rule], _CHANCES[rule]
+    chance = _CHANCES[rule]
     chances = (
         chance(p[i], drawn_from(draft, i, p[i]), token) for i, token in enumerate(draft.tokens)
     )
-    standing: list[float] = list(accumulate(chances, step, initial=1))
+    # only the ratios of `block` may exceed 1
+    standing: list[float] = list(accumulate(chances, lambda s, c: min(1, s * c), initial=1))
     return standing[1:]
 
 
@@ -64,9 +65,4 @@ _CHANCES: dict[str, Callable[[Distribution, Distribution, int], Any]] = {
     "token": _acceptance,
     "block": _ratio,
     "coupled": _same_winner,
-}
-_STEPS: dict[str, Callable[[Any, Any], Any]] = {
-    "token": lambda before, chance: before * chance,
-    "block": lambda before, ratio: min(1, before * ratio),
-    "coupled": lambda before, chance: before * chance,
 }
