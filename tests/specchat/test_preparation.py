@@ -14,8 +14,9 @@ from specchat.selection import select_profile
 from specchat.settings import Settings
 from specengine.errors import BackendError, ModelFileError, VocabMismatchError
 from specengine.llama.probe import ProbeResult
-from support.eagle3_heads import random_head, write_head
+from support.eagle3_heads import random_head
 from support.gguf_files import WORDS, write_gguf
+from support.head_files import write_head
 from support.mtp_models import write_step35
 
 REGISTRY = """

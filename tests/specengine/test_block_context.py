@@ -24,14 +24,9 @@ from specengine.llama.head_cache import HeadModel
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.layer_inputs import LayerInputs
 from specengine.llama.model import LlamaModel
-from support.block_heads import (
-    BLOCK,
-    BlockWeights,
-    NumpyBlockHead,
-    random_block_head,
-    write_block_head,
-)
-from support.eagle3_heads import dequantized, embeddings_of
+from support.block_heads import BLOCK, NumpyBlockHead, random_block_head
+from support.head_files import RandomHead, write_head
+from support.weights import dequantized, embeddings_of
 
 N_EMBD, N_VOCAB = 576, 49152
 LAYERS = (2, 15, 27)
@@ -85,8 +80,8 @@ def make(
     tmp_path: Path, target: tuple[Context, LlamaKVCache], embeddings: NDArray[np.float32]
 ) -> Any:
     @contextmanager
-    def made(head: BlockWeights, **written: Any) -> Any:
-        path = write_block_head(tmp_path / "head.gguf", head, None, **written)
+    def made(head: RandomHead, **written: Any) -> Any:
+        path = write_head(tmp_path / "head.gguf", head, None, **written)
         context, target_cache = target
         abort = AbortFlag()
         with HeadModel(path) as model:
@@ -106,7 +101,7 @@ def make(
     return made
 
 
-def random_head(n_draft_vocab: int | None = 300, **settings: Any) -> BlockWeights:
+def random_head(n_draft_vocab: int | None = 300, **settings: Any) -> RandomHead:
     return random_block_head(
         N_EMBD, N_VOCAB, layers=LAYERS, mask=7, n_draft_vocab=n_draft_vocab, **settings
     )

@@ -12,8 +12,9 @@ from specengine.block_heads import BlockShape, block_shape
 from specengine.errors import ModelFileError
 from specengine.gguf import GGUF, read_gguf, read_language_model
 from specengine.heads import check_head, feature_bytes, is_head, kind_of_head, target_layers
-from support.block_heads import BLOCK, TOP_K, random_block_head, write_block_head
+from support.block_heads import BLOCK, TOP_K, random_block_head
 from support.gguf_files import WORDS, write_gguf
+from support.head_files import write_head
 
 N_EMBD = 64
 
@@ -28,7 +29,7 @@ def written(target: GGUF, settings: dict[str, Any] | None = None, **changes: Any
         N_EMBD, len(WORDS), layers=(0, 3), mask=9, **{"n_draft_vocab": 20} | (settings or {})
     )
     path = target.path.with_name("head.gguf")
-    return read_gguf(write_block_head(path, weights, target.path, **changes))
+    return read_gguf(write_head(path, weights, target.path, **changes))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,8 @@ from specengine.events import Finished
 from specengine.llama.model import LlamaModel
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
-from support.block_heads import BLOCK, BlockWeights, random_block_head, write_block_head
+from support.block_heads import BLOCK, random_block_head
+from support.head_files import RandomHead, write_head
 
 GREEDY = SamplingParams(temperature=0)
 OPTIONS = LoadOptions(n_ctx=512)
@@ -25,21 +25,22 @@ QUESTION = "Name three primary colours."
 
 
 @pytest.fixture(scope="module")
-def weights(tiny_model: Path) -> BlockWeights:
+def weights(tiny_model: Path) -> RandomHead:
     """It guesses blindly among tokens that the target often says, so that some stand."""
     with LlamaModel(tiny_model, vocab_only=True) as model:
         words = (",", " and", ".", " the", " blue")
         common = sorted({model.vocab.tokenize(word)[0] for word in words})
     head = random_block_head(576, 49152, n_draft_vocab=len(common))
-    return replace(head, d2t=np.array(common, dtype=np.int64))
+    head.tensors["d2t"] = np.array(common, dtype=np.int64)
+    return head
 
 
 @pytest.fixture(scope="module")
 def pair(
-    tiny_model: Path, weights: BlockWeights, tmp_path_factory: pytest.TempPathFactory
+    tiny_model: Path, weights: RandomHead, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pair]:
     path = tmp_path_factory.mktemp("head") / "head.gguf"
-    write_block_head(path, weights, tiny_model, quantization=gguf.GGMLQuantizationType.Q8_0)
+    write_head(path, weights, tiny_model, quantization=gguf.GGMLQuantizationType.Q8_0)
     pair = Pair(tiny_model, path, method="cascade", options=OPTIONS)
     yield pair
     pair.close()
@@ -110,7 +111,7 @@ def test_a_markov_head_and_candidates_change_nothing(
     tiny_model: Path, tmp_path: Path, settings: dict[str, bool]
 ) -> None:
     head = random_block_head(576, 49152, n_draft_vocab=200, **settings)  # type: ignore[arg-type]
-    path = write_block_head(tmp_path / "head.gguf", head, tiny_model)
+    path = write_head(tmp_path / "head.gguf", head, tiny_model)
     pair = Pair(tiny_model, path, method="model", options=OPTIONS)
     try:
         for sampling in (GREEDY, SamplingParams(temperature=1, seed=3)):
@@ -127,13 +128,13 @@ def load(tiny_model: Path, head: Path) -> None:
 
 
 def test_heads_of_other_models_and_broken_files_are_one_line(
-    tiny_model: Path, weights: BlockWeights, tmp_path: Path
+    tiny_model: Path, weights: RandomHead, tmp_path: Path
 ) -> None:
     path = tmp_path / "head.gguf"
-    write_block_head(path, weights, tiny_model, metadata={"target_layers": [1, 30]})
+    write_head(path, weights, tiny_model, metadata={"target_layers": [1, 30]})
     with pytest.raises(ModelFileError, match="reads layer 30 of its target"):
         load(tiny_model, path)
-    write_block_head(path, weights, tiny_model, tensors={"blk.1.attn_q_norm.weight": None})
+    write_head(path, weights, tiny_model, tensors={"blk.1.attn_q_norm.weight": None})
     with pytest.raises(ModelFileError, match=r"cannot load .*attn_q_norm"):
         load(tiny_model, path)
     path.write_bytes(path.read_bytes()[:-4096])
@@ -142,11 +143,11 @@ def test_heads_of_other_models_and_broken_files_are_one_line(
 
 
 def test_a_head_of_nan_costs_its_drafts_only(
-    tiny_model: Path, weights: BlockWeights, tmp_path: Path
+    tiny_model: Path, weights: RandomHead, tmp_path: Path
 ) -> None:
     nan = np.full(weights.tensors["output_norm.weight"].shape, np.nan)
     path = tmp_path / "head.gguf"
-    write_block_head(path, weights, tiny_model, tensors={"output_norm.weight": nan})
+    write_head(path, weights, tiny_model, tensors={"output_norm.weight": nan})
     pair = Pair(tiny_model, path, method="model", options=OPTIONS)
     try:
         finished = run(pair, chat(pair, QUESTION), draft_length=3, reproducible=False)

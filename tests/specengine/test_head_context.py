@@ -18,14 +18,9 @@ from specengine.llama.head_cache import Eagle3Cache, HeadModel
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.layer_inputs import LayerInputs
 from specengine.llama.model import LlamaModel
-from support.eagle3_heads import (
-    HeadWeights,
-    NumpyHead,
-    dequantized,
-    embeddings_of,
-    random_head,
-    write_head,
-)
+from support.eagle3_heads import NumpyHead, random_head
+from support.head_files import RandomHead, write_head
+from support.weights import dequantized, embeddings_of
 
 N_EMBD, N_VOCAB = 576, 49152
 LAYERS = (2, 15, 27)
@@ -74,7 +69,7 @@ def rigged(
     folder: Path,
     target: tuple[Context, LlamaKVCache],
     embeddings: np.ndarray,
-    weights: HeadWeights = HEAD,
+    weights: RandomHead = HEAD,
     quantization: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
 ) -> Iterator[Rig]:
     path = write_head(folder / "head.gguf", weights, None, quantization=quantization)
@@ -152,7 +147,7 @@ def test_the_variants_of_the_head(
     tmp_path: Path,
     target: tuple[Context, LlamaKVCache],
     embeddings: np.ndarray,
-    weights: HeadWeights,
+    weights: RandomHead,
 ) -> None:
     for rig in rigged(tmp_path, target, embeddings, weights):
         rig.check([*TEXT[:70], 3, 4], drafted=2, tolerance=5e-3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,8 @@ from specengine.llama.model import LlamaModel
 from specengine.pair import LoadOptions, Pair
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
-from support.eagle3_heads import HeadWeights, random_head, write_head
+from support.eagle3_heads import random_head
+from support.head_files import RandomHead, write_head
 
 GREEDY = SamplingParams(temperature=0)
 OPTIONS = LoadOptions(n_ctx=512)
@@ -26,18 +26,19 @@ QUESTION = "Name three primary colours."
 
 
 @pytest.fixture(scope="module")
-def weights(tiny_model: Path) -> HeadWeights:
+def weights(tiny_model: Path) -> RandomHead:
     """It guesses blindly among tokens that the target often says, so that some stand."""
     with LlamaModel(tiny_model, vocab_only=True) as model:
         words = (",", " and", ".", " the", " blue")
         common = sorted({model.vocab.tokenize(word)[0] for word in words})
     head = random_head(576, 49152, n_draft_vocab=len(common))
-    return replace(head, d2t=np.array(common, dtype=np.int64))
+    head.tensors["d2t"] = np.array(common, dtype=np.int64)
+    return head
 
 
 @pytest.fixture(scope="module")
 def pair(
-    tiny_model: Path, weights: HeadWeights, tmp_path_factory: pytest.TempPathFactory
+    tiny_model: Path, weights: RandomHead, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pair]:
     path = tmp_path_factory.mktemp("head") / "head.gguf"
     write_head(path, weights, tiny_model, quantization=gguf.GGMLQuantizationType.Q8_0)
@@ -109,7 +110,7 @@ def load(tiny_model: Path, head: Path) -> None:
 
 
 def test_heads_of_other_models_and_broken_files_are_one_line(
-    tiny_model: Path, weights: HeadWeights, tmp_path: Path
+    tiny_model: Path, weights: RandomHead, tmp_path: Path
 ) -> None:
     path = tmp_path / "head.gguf"
     write_head(path, weights, tiny_model, metadata={"target_hidden_size": 512})
@@ -127,7 +128,7 @@ def test_heads_of_other_models_and_broken_files_are_one_line(
 
 
 def test_a_head_of_nan_costs_its_drafts_only(
-    tiny_model: Path, weights: HeadWeights, tmp_path: Path
+    tiny_model: Path, weights: RandomHead, tmp_path: Path
 ) -> None:
     nan = np.full(weights.tensors["output_norm.weight"].shape, np.nan)
     path = tmp_path / "head.gguf"

@@ -14,8 +14,9 @@ from specengine.errors import ModelFileError, VocabMismatchError
 from specengine.gguf import GGUF, read_gguf
 from specengine.heads import check_head, feature_bytes, is_head, target_layers
 from specengine.model_memory import model_memory
-from support.eagle3_heads import HeadWeights, random_head, write_head
+from support.eagle3_heads import random_head
 from support.gguf_files import WORDS, write_gguf
+from support.head_files import RandomHead, write_head
 
 N_EMBD = 64
 HEAD = random_head(N_EMBD, len(WORDS), layers=(0, 1, 3), n_draft_vocab=20)
@@ -26,7 +27,7 @@ def target(tmp_path: Path) -> GGUF:
     return read_gguf(write_gguf(tmp_path / "target.gguf"))
 
 
-def written(target: GGUF, head: HeadWeights = HEAD, **changes: Any) -> GGUF:
+def written(target: GGUF, head: RandomHead = HEAD, **changes: Any) -> GGUF:
     path = target.path.with_name("head.gguf")
     return read_gguf(write_head(path, head, changes.pop("vocabulary", target.path), **changes))
 
@@ -110,7 +111,7 @@ def test_numbers_that_llama_cpp_would_not_survive_are_refused(
         check_head(target, written(target, metadata=metadata))
 
 
-IDS = HEAD.d2t
+IDS = HEAD.tensors["d2t"]
 TWICE = np.where(IDS[3] == IDS, IDS[4], IDS)
 
 

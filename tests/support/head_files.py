@@ -1,8 +1,9 @@
-"""Writes the files of heads: hyperparameters, tensors, and the tokenizer of their target."""
+"""Heads of random weights, and their files: hyperparameters, tensors, their target's tokenizer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,32 +11,49 @@ from typing import Any
 import gguf
 from numpy.typing import NDArray
 
+from support.numpy_layers import EPSILON, ROPE_BASE
 
-def write_file(
-    path: Path,
-    architecture: str,
-    metadata: Mapping[str, Any],
-    tensors: Mapping[str, NDArray[Any] | None],
-    vocabulary: Path | int,
-    quantization: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
-) -> Path:
-    """`vocabulary`: a model file whose tokenizer is copied, or a number of tokens without text.
+N_HEAD, N_HEAD_KV, HEAD_DIM = 4, 2, 32
+N_FF = 96
 
-    Entries and tensors that are None are left out. `metadata` are the architecture's, by the names
-    that follow its own, and the tokenizer's.
+
+@dataclass
+class RandomHead:
+    """`metadata` has the architecture's entries by the names that follow its own, and the
+    tokenizer's. The tensor d2t, if any, is the target's id of each of the head's own tokens.
     """
-    writer = gguf.GGUFWriter(path, architecture)
-    for key, value in metadata.items():
+
+    architecture: str
+    n_embd: int
+    n_vocab: int
+    tensors: dict[str, NDArray[Any]]
+    metadata: dict[str, Any]
+
+
+def write_head(
+    path: Path,
+    head: RandomHead,
+    vocabulary: Path | None,
+    *,
+    quantization: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
+    metadata: Mapping[str, Any] | None = None,
+    tensors: Mapping[str, NDArray[Any] | None] | None = None,
+) -> Path:
+    """Write `head` with the tokenizer of the file `vocabulary`, or with tokens without text.
+    `metadata` and `tensors` replace what is written, or leave it out where they say None.
+    """
+    writer = gguf.GGUFWriter(path, head.architecture)
+    for key, value in {**_shape(head), **head.metadata, **(metadata or {})}.items():
         whole = key.startswith("tokenizer.")
-        _add(writer, key if whole else f"{architecture}.{key}", value)
-    if isinstance(vocabulary, int):
+        _add(writer, key if whole else f"{head.architecture}.{key}", value)
+    if vocabulary is None:
         writer.add_tokenizer_model("none")
-        writer.add_vocab_size(vocabulary)
+        writer.add_vocab_size(head.n_vocab)
     else:
         for key, value, kinds in _tokenizer(vocabulary):
             sub_type = kinds[-1] if isinstance(value, list) else None
             writer.add_key_value(key, value, kinds[0], sub_type=sub_type)
-    for name, values in tensors.items():
+    for name, values in {**head.tensors, **(tensors or {})}.items():
         if values is None:
             continue
         if values.dtype.kind == "i":
@@ -50,6 +68,21 @@ def write_file(
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def _shape(head: RandomHead) -> dict[str, Any]:
+    return {
+        "context_length": 1024,
+        "embedding_length": head.n_embd,
+        "feed_forward_length": N_FF,
+        "attention.head_count": N_HEAD,
+        "attention.head_count_kv": N_HEAD_KV,
+        "attention.key_length": HEAD_DIM,
+        "attention.value_length": HEAD_DIM,
+        "attention.layer_norm_rms_epsilon": EPSILON,
+        "rope.dimension_count": HEAD_DIM,
+        "rope.freq_base": ROPE_BASE,
+    }
 
 
 def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:

@@ -14,14 +14,22 @@ import gguf
 import numpy as np
 from numpy.typing import NDArray
 
-from support.eagle3_heads import Array, dequantized
+from support.numpy_layers import (
+    EPSILON,
+    ROPE_BASE,
+    Array,
+    attention,
+    gated,
+    later,
+    rms_norm,
+    rotated_halves,
+)
+from support.weights import RandomWeights, dequantized
 
 N_VOCAB, N_EMBD, N_FF = 40, 32, 64
 N_HEAD, N_HEAD_KV, HEAD_DIM = 2, 1, 16
 ROTATED = HEAD_DIM // 2  # of each key in layers that see everything
 N_TRUNK = 2
-EPSILON = 1e-5
-ROPE_BASE = 10000.0
 WINDOW = 512
 
 
@@ -86,13 +94,13 @@ def write_qwen35(path: Path, vocabulary: Sequence[str]) -> Path:
     writer.add_ssm_time_step_rank(groups)
     writer.add_ssm_group_count(groups)
     _add_vocabulary(writer, vocabulary)
-    rng = np.random.default_rng(3)
+    random = RandomWeights(3)
 
     def add(name: str, values: NDArray[np.float64]) -> None:
         writer.add_tensor(name, values.astype(np.float32))
 
     def matrix(name: str, rows: int, columns: int, scale: float = 1) -> None:
-        add(f"{name}.weight", rng.standard_normal((rows, columns)) * scale / columns**0.5)
+        add(f"{name}.weight", random.matrix(rows, columns, scale))
 
     matrix("token_embd", N_VOCAB, N_EMBD, scale=6)
     matrix("output", N_VOCAB, N_EMBD, scale=3)
@@ -146,15 +154,14 @@ def _add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Sequence[str]) -> None:
 
 
 def _tensors(n_heads: int) -> dict[str, NDArray[np.float32]]:
-    rng = np.random.default_rng(21)
+    random = RandomWeights(21)
     tensors: dict[str, NDArray[np.float32]] = {}
 
     def matrix(name: str, rows: int, columns: int, scale: float = 1) -> None:
-        values = rng.standard_normal((rows, columns)) * scale / columns**0.5
-        tensors[name] = values.astype(np.float32)
+        tensors[name] = random.matrix(rows, columns, scale).astype(np.float32)
 
     def norm(name: str, n: int = N_EMBD) -> None:
-        tensors[name] = rng.uniform(0.5, 1.5, n).astype(np.float32)
+        tensors[name] = random.norm(n).astype(np.float32)
 
     matrix("token_embd.weight", N_VOCAB, N_EMBD, scale=6)
     matrix("output.weight", N_VOCAB, N_EMBD, scale=3)
@@ -220,35 +227,19 @@ class NumpyHeads:
         y = self._rms(x, f"{block}.ffn_norm")
         gate = self._through(y, f"{block}.ffn_gate")
         up = self._through(y, f"{block}.ffn_up")
-        return x + self._through(gate / (1 + np.exp(-gate)) * up, f"{block}.ffn_down")
+        return x + self._through(gated(gate, up), f"{block}.ffn_down")
 
     def _attention(self, block: str, x: Array) -> Array:
         n = len(x)
-        q = _rotated(self._through(x, f"{block}.attn_q").reshape(n, N_HEAD, HEAD_DIM))
-        k = _rotated(self._through(x, f"{block}.attn_k").reshape(n, N_HEAD_KV, HEAD_DIM))
+        q = self._through(x, f"{block}.attn_q").reshape(n, N_HEAD, HEAD_DIM)
+        k = self._through(x, f"{block}.attn_k").reshape(n, N_HEAD_KV, HEAD_DIM)
         v = self._through(x, f"{block}.attn_v").reshape(n, N_HEAD_KV, HEAD_DIM)
-        k, v = (np.repeat(each, N_HEAD // N_HEAD_KV, axis=1) for each in (k, v))
-        scores = np.einsum("ihd,jhd->hij", q, k) / HEAD_DIM**0.5
-        scores[:, np.triu(np.ones((n, n), dtype=bool), 1)] = -np.inf
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        weights /= weights.sum(axis=-1, keepdims=True)
-        result: Array = np.einsum("hij,jhd->ihd", weights, v).reshape(n, N_HEAD * HEAD_DIM)
-        return result
+        q, k = (rotated_halves(each, width=ROTATED) for each in (q, k))
+        return attention(q, k, v, later(n))
 
     def _through(self, x: Array, name: str) -> Array:
         result: Array = x @ self.tensors[f"{name}.weight"].T
         return result
 
     def _rms(self, x: Array, name: str) -> Array:
-        scale = np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + EPSILON)
-        result: Array = x / scale * self.tensors[f"{name}.weight"]
-        return result
-
-
-def _rotated(x: Array) -> Array:
-    """Rotary positions over the two halves of the first ROTATED numbers of each key."""
-    n, half = len(x), ROTATED // 2
-    angle = np.arange(n)[:, None] * ROPE_BASE ** (-np.arange(half) * 2 / ROTATED)
-    cos, sin = np.cos(angle)[:, None, :], np.sin(angle)[:, None, :]
-    one, two, rest = x[..., :half], x[..., half:ROTATED], x[..., ROTATED:]
-    return np.concatenate((one * cos - two * sin, one * sin + two * cos, rest), axis=-1)
+        return rms_norm(x, self.tensors[f"{name}.weight"])

@@ -16,10 +16,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from specchat.commands.models import command
-from support.block_heads import random_block_head, write_block_head
-from support.eagle3_heads import random_head, write_head
+from support.block_heads import random_block_head
+from support.eagle3_heads import random_head
 from support.file_server import FileServer, file_server
 from support.gguf_files import WORDS, write_gguf
+from support.head_files import write_head
 from support.isolation import isolate
 
 
@@ -192,10 +193,10 @@ def test_a_block_head_is_told_by_its_kind(tmp_path: Path) -> None:
     whole = write_gguf(tmp_path / "whole.gguf")
     for settings, kind in (({}, "DFlash"), ({"markov": True}, "DSpark")):
         weights = random_block_head(64, len(WORDS), layers=(0, 3), mask=1, **settings)
-        head = write_block_head(tmp_path / "head.gguf", weights, whole)
+        head = write_head(tmp_path / "head.gguf", weights, whole)
         output = models("check", str(whole), str(head)).stdout
         assert f"can draft for whole.gguf, as a head ({kind}) that reads its hidden" in output
-    write_block_head(head, weights, whole, metadata={"tokenizer.ggml.mask_token_id": None})
+    write_head(head, weights, whole, metadata={"tokenizer.ggml.mask_token_id": None})
     result = models("check", str(whole), str(head))
     assert result.exit_code == 1
     assert "no: head.gguf cannot be used: a block head needs a mask token" in result.stdout
