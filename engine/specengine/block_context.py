@@ -14,11 +14,12 @@ from typing import Protocol
 import numpy as np
 
 from specengine.calibrate import measure_widths
-from specengine.context import Context, Logits
-from specengine.costs import WIDEST, PassCosts
+from specengine.context import Logits
+from specengine.costs import WIDEST
 from specengine.errors import BackendError
+from specengine.feature_context import FeatureContext, FeatureHead
 from specengine.features import Features
-from specengine.sequence import TokenBuffer, Tokens, common_prefix
+from specengine.sequence import Tokens, common_prefix
 
 _CALIBRATED = (2, 5, 9, 17)
 
@@ -31,29 +32,13 @@ class Rows(Protocol):
         ...
 
 
-class BlockHead(Protocol):
+class BlockHead(FeatureHead, Protocol):
     """One head with its cache, at the level of llama.cpp's calls."""
-
-    @property
-    def n_ctx(self) -> int: ...
-
-    @property
-    def n_batch(self) -> int:
-        """Tokens whose features one call may take."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Of the target's features, in floats."""
-        ...
 
     @property
     def longest(self) -> int:
         """Draft tokens that a block gives at most."""
         ...
-
-    decode_s: float
-    """Seconds spent inside llama.cpp's calls so far."""
 
     def inject(self, features: Features, pos: int) -> None:
         """Put the features of the tokens at `pos`… into the cache. Raises CancelledError,
@@ -67,38 +52,13 @@ class BlockHead(Protocol):
         """
         ...
 
-    def truncate(self, length: int) -> None:
-        """Drop everything from position `length` on."""
-        ...
 
+class BlockContext(FeatureContext[BlockHead]):
+    """Drafts of a block head after any text whose features a target holds.
 
-class BlockContext:
-    """Drafts of a block head after any text whose features a target holds."""
-
-    def __init__(self, head: BlockHead, target: Context, costs: PassCosts | None = None) -> None:
-        """`target` records what the head reads. `costs` learns what k draft tokens cost."""
-        self._head = head
-        self._target = target
-        self.costs = costs or PassCosts()
-        # What the cache holds for good; beyond it there may be a block, or a part of a failed pass.
-        self._held = TokenBuffer()
-
-    @property
-    def n_ctx(self) -> int:
-        return self._head.n_ctx
-
-    @property
-    def longest(self) -> int:
-        return self._head.longest
-
-    @property
-    def decode_s(self) -> float:
-        return self._head.decode_s
-
-    @property
-    def tokens(self) -> Tokens:
-        """The tokens whose features the cache holds."""
-        return self._held.view()
+    Its `tokens` are those that the cache holds for good: beyond them there may be a block, or what
+    a failed pass left. `costs` are those of k draft tokens.
+    """
 
     def missing(self, text: Tokens) -> int | None:
         """Tokens of `text` but its last whose features are to be injected before it can go on.
@@ -142,38 +102,27 @@ class BlockContext:
 
     def calibrate(self) -> None:
         """Measure what drafts cost, into `costs`. Empties the cache; raises CancelledError."""
-        lengths = sorted({min(k, self.longest) for k in _CALIBRATED})
+        lengths = sorted({min(k, self._head.longest) for k in _CALIBRATED})
         measure_widths(self.costs, lengths, lambda k: self._seconds(0, k))
 
     def measure(self, *, prefix: int, repeats: int) -> dict[int, float]:
         """Median seconds of a draft after `prefix` tokens, by its length. Empties the cache; raises
         CancelledError.
         """
-        prefix = min(prefix, self.n_ctx - self.longest)
+        longest = self._head.longest
+        prefix = min(prefix, self.n_ctx - longest)
         return {
             k: statistics.median(self._seconds(prefix, k) for _ in range(repeats))
-            for k in range(1, self.longest + 1)
+            for k in range(1, longest + 1)
         }
-
-    def _seconds(self, prefix: int, k: int) -> float:
-        """What a draft of `k` tokens takes after `prefix` made-up ones, and k that just came."""
-        self.forget()
-        try:
-            for start in range(0, prefix, self._head.n_batch):
-                self._make_up(start, min(self._head.n_batch, prefix - start))
-            before = self.decode_s
-            self._make_up(prefix, k)
-            self._head.block(0, prefix + k, k)
-            return self.decode_s - before
-        finally:
-            self.forget()
 
     def _make_up(self, start: int, n: int) -> None:
         self._head.inject(np.ones((n, self._head.width), dtype=np.float32), start)
 
-    def forget(self) -> None:
-        """Empty the cache."""
-        self._drop_after(0)
+    def _make_up_pass(self, start: int, n: int) -> None:
+        """A draft of `n` tokens, after as many that just came."""
+        self._make_up(start, n)
+        self._head.block(0, start + n, n)
 
     def _inject(self, text: Tokens, end: int) -> None:
         while (start := len(self._held)) < end:

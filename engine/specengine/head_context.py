@@ -18,38 +18,18 @@ from specengine.calibrate import measure_widths
 from specengine.context import Context, Logits
 from specengine.costs import WIDEST, PassCosts
 from specengine.errors import BackendError
+from specengine.feature_context import FeatureContext, FeatureHead
 from specengine.features import Features
-from specengine.sequence import TokenBuffer, Tokens, common_prefix
+from specengine.sequence import Tokens, common_prefix
 
 _CALIBRATED = (1, 5, 2, 9)
 
 
-class Head(Protocol):
+class Head(FeatureHead, Protocol):
     """One head with its KV cache, at the level of llama.cpp's calls."""
 
     @property
-    def n_ctx(self) -> int: ...
-
-    @property
     def n_vocab(self) -> int: ...
-
-    @property
-    def n_batch(self) -> int:
-        """Rows that one call may take."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Of the target's features, in floats."""
-        ...
-
-    @property
-    def longest(self) -> int | None:
-        """Draft tokens that it gives at most; None where there is no end."""
-        ...
-
-    decode_s: float
-    """Seconds spent inside llama.cpp's calls so far."""
 
     def fuse(self, features: Features) -> Features:
         """A hidden state for each row of the target's features, shape (n, n_embd)."""
@@ -66,44 +46,21 @@ class Head(Protocol):
         """
         ...
 
-    def truncate(self, length: int) -> None:
-        """Drop the rows from `length` on."""
-        ...
 
+class HeadContext(FeatureContext[Head]):
+    """Logits of a head after any text whose features a target holds.
 
-class HeadContext:
-    """Logits of a head after any text whose features a target holds."""
+    Its `tokens` are one more than there are rows; `costs` are those of rows.
+    """
 
     def __init__(self, head: Head, target: Context, costs: PassCosts | None = None) -> None:
-        """`target` records what the head reads. `costs` learns what rows cost."""
-        self._head = head
-        self._target = target
-        self.costs = costs or PassCosts()
-        self._held = TokenBuffer()  # one token more than there are rows
+        super().__init__(head, target, costs)
         self._verified = 0  # rows from the target's hidden states; those after them are drafted
         self._hidden: Features | None = None  # of the last row
 
     @property
-    def n_ctx(self) -> int:
-        return self._head.n_ctx
-
-    @property
     def n_vocab(self) -> int:
         return self._head.n_vocab
-
-    @property
-    def longest(self) -> int | None:
-        """Draft tokens that the head gives at most; None where there is no end."""
-        return self._head.longest
-
-    @property
-    def decode_s(self) -> float:
-        return self._head.decode_s
-
-    @property
-    def tokens(self) -> Tokens:
-        """The tokens that the rows in the cache stand for."""
-        return self._held.view()
 
     def missing(self, text: Tokens) -> int | None:
         """Rows to be evaluated before the first draft token after `text`, at least 1.
@@ -145,28 +102,9 @@ class HeadContext:
         prefix = min(prefix, self.n_ctx - 1)
         return statistics.median(self._seconds(prefix, 1) for _ in range(repeats))
 
-    def _seconds(self, prefix: int, rows: int) -> float:
-        """What a pass over `rows` rows takes after `prefix` others, all of them made up."""
-        self.forget()
-        try:
-            for start in range(0, prefix, self._head.n_batch):
-                self._made_up(start, min(self._head.n_batch, prefix - start))
-            before = self.decode_s
-            self._made_up(prefix, rows)
-            return self.decode_s - before
-        finally:
-            self.forget()
-
-    def _made_up(self, start: int, rows: int) -> None:
-        hidden = self._head.fuse(np.ones((rows, self._head.width), dtype=np.float32))
-        self._head.decode(np.zeros(rows, dtype=np.int32), hidden, start, drafted=0, last=True)
-
-    def forget(self) -> None:
-        """Empty the cache."""
-        self._head.truncate(0)
-        self._held.truncate(0)
-        self._verified = 0
-        self._hidden = None
+    def _make_up(self, start: int, n: int) -> None:
+        hidden = self._head.fuse(np.ones((n, self._head.width), dtype=np.float32))
+        self._head.decode(np.zeros(n, dtype=np.int32), hidden, start, drafted=0, last=True)
 
     def _kept(self, tokens: Tokens, verified: int) -> int:
         """Of the first `verified` rows of `tokens` those that stay; the last one is asked for."""

@@ -4,57 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specengine.cancel import AbortFlag
 from specengine.context import Logits
 from specengine.controller import Offer
 from specengine.costs import WIDEST
 from specengine.draft import Draft
 from specengine.drafters.drawing import draw
+from specengine.drafters.head_based import HeadBased
 from specengine.head_context import HeadContext
 from specengine.pace import Pace
-from specengine.rules import AcceptanceRule
-from specengine.sampling import Transforms
 from specengine.sequence import TokenBuffer, Tokens
 
 _PRIOR = 0.5
 
 
-class HeadDrafter:
+class HeadDrafter(HeadBased[HeadContext]):
     """Samples each draft token from the head, after the same transforms as the target's."""
 
-    def __init__(
-        self,
-        name: str,
-        context: HeadContext,
-        ends: frozenset[int],
-        transforms: Transforms,
-        rule: AcceptanceRule,
-        abort: AbortFlag | None = None,
-    ) -> None:
-        """`ends` are the ids that end a text. `abort` stops passes of `context`."""
-        self.name = name
-        self.abort = abort
-        self.notice: str | None = None
-        self.context = context
-        self._ends = ends
-        self._transforms = transforms
-        self._rule = rule
-
     @property
-    def draft_s(self) -> float:
-        return self.context.decode_s
+    def name(self) -> str:
+        return self._head
 
-    def offer(self, prefix: Tokens) -> Offer | None:
-        room = self.context.n_ctx - len(prefix)
-        if self.context.longest is not None:
-            room = min(room, self.context.longest)
-        self.notice = None
-        if room < 1:
-            self.notice = (
-                f"the head {self.name} has a context of {self.context.n_ctx} tokens, "
-                "which this chat has outgrown: going on without its drafts"
-            )
-            return None
+    def _offer(self, prefix: Tokens, room: int) -> Offer | None:
         missing = self.context.missing(prefix)
         if missing is None:
             return None
