@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -26,17 +27,14 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
     widest = min(context.max_rows, context.n_ctx - _PROMPT)
     tokens = np.arange(_PROMPT + max(widest, 0), dtype=np.int32) % context.n_vocab
     try:
-        for width in _WIDTHS:
-            if width > widest or time.perf_counter() - started > budget_s:
-                continue
-            sequence = tokens[: _PROMPT + width]
-            context.logits(sequence, last=width)
-            context.costs.forget(width)  # the first pass of a width also builds its graph
-            context.logits(sequence, last=width)
-    except CancelledError:
-        for width in _WIDTHS:  # a few widths are no measure of the others
-            context.costs.forget(width)
-        raise
+        with _forgotten_if_cancelled(context.costs, _WIDTHS):
+            for width in _WIDTHS:
+                if width > widest or time.perf_counter() - started > budget_s:
+                    continue
+                sequence = tokens[: _PROMPT + width]
+                context.logits(sequence, last=width)
+                context.costs.forget(width)  # the first pass of a width also builds its graph
+                context.logits(sequence, last=width)
     finally:
         context.forget()
 
@@ -44,11 +42,26 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
 def measure_widths(
     costs: PassCosts, widths: Sequence[int], seconds: Callable[[int], float]
 ) -> None:
-    """Let `costs` learn what `seconds(width)` measures for each of `widths`."""
-    for width in widths:
-        seconds(width)  # the first pass of a width also builds its graph
-        costs.forget(width)
-        costs.observe(width, seconds(width))
+    """Let `costs` learn what `seconds(width)` measures for each of `widths`.
+
+    Where that raises CancelledError nothing was measured.
+    """
+    with _forgotten_if_cancelled(costs, widths):
+        for width in widths:
+            seconds(width)  # the first pass of a width also builds its graph
+            costs.forget(width)
+            costs.observe(width, seconds(width))
+
+
+@contextmanager
+def _forgotten_if_cancelled(costs: PassCosts, widths: Sequence[int]) -> Iterator[None]:
+    """A few widths are no measure of the others."""
+    try:
+        yield
+    except CancelledError:
+        for width in widths:
+            costs.forget(width)
+        raise
 
 
 def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, float]:

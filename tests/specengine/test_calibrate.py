@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from specengine.calibrate import calibrate, measure_passes
+from specengine.calibrate import calibrate, measure_passes, measure_widths
 from specengine.context import Context
+from specengine.costs import PassCosts
 from specengine.errors import CancelledError
 from specengine.sequence import Tokens
 from support.fakes import FakeKVCache, markov
@@ -64,3 +65,18 @@ def test_a_calibration_that_was_cancelled_is_done_anew() -> None:
         calibrate(context)
     assert not context.costs
     assert cache.held == []
+
+
+def test_widths_of_which_some_were_measured_when_it_was_cancelled_are_measured_anew() -> None:
+    costs = PassCosts()
+
+    def seconds(width: int) -> float:
+        if width == 9:
+            raise CancelledError("cancelled")
+        return width / 1000
+
+    with pytest.raises(CancelledError):
+        measure_widths(costs, (1, 5, 9), seconds)
+    assert not costs
+    measure_widths(costs, (1, 5), seconds)
+    assert costs.as_dict() == {1: 0.001, 5: 0.005}
