@@ -108,7 +108,7 @@ class SpecchatApp(App[None]):
 
     async def _quit(self) -> None:
         chat = self.screen_stack[0]
-        if isinstance(chat, ChatScreen) and not await chat.shut_down():
+        if isinstance(chat, ChatScreen) and not await chat.leaving.shut_down():
             self.exit(return_code=1, message="specchat: the end of this chat could not be saved")
         else:
             self.exit()

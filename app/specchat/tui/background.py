@@ -32,7 +32,7 @@ class Background:
     def __init__(self, runtime: Runtime, next_prompt: Callable[[], Beginning | None]) -> None:
         """`next_prompt` gives None while the engine has something else to do."""
         self._runtime = runtime
-        self._next_prompt = next_prompt
+        self.next_prompt = next_prompt
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
@@ -47,10 +47,10 @@ class Background:
             self._changed.clear()
             if not await self._is_quiet(_PAUSE_S):
                 continue
-            if (beginning := self._next_prompt()) is not None:
+            if (beginning := self.next_prompt()) is not None:
                 await self._runtime.read_ahead(beginning.turns, beginning.typed, beginning.options)
                 if await self._is_quiet(_REST_S):
-                    await self.keep(self._next_prompt())
+                    await self.keep(self.next_prompt())
 
     async def keep(self, beginning: Beginning | None) -> None:
         """Keep the state of a chat now: another one is about to take its place."""

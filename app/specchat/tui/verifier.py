@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
+from specchat.tui.answering import Answering
+from specchat.tui.conversation import Entry
+from specchat.tui.open_chat import OpenChat
 from specchat.tui.services import Runtime
 
 EVERY_S = 10.0
@@ -13,13 +15,10 @@ EVERY_S = 10.0
 class Verifier:
     """Nobody waits for it, and nothing is begun while the person wants something else."""
 
-    def __init__(
-        self, runtime: Runtime, is_wanted: Callable[[], bool], verify: Callable[[], None]
-    ) -> None:
-        """`is_wanted`: whether there is something to verify, and the engine is free for it."""
+    def __init__(self, runtime: Runtime, chat: OpenChat, answering: Answering) -> None:
         self._runtime = runtime
-        self._is_wanted = is_wanted
-        self._verify = verify
+        self._chat = chat
+        self._answering = answering
 
     async def run(self) -> None:
         """Never ends."""
@@ -29,7 +28,17 @@ class Verifier:
 
     async def look(self) -> bool:
         """Verify now, if that is possible; whether it was."""
-        possible = self._is_wanted() and await self._runtime.can_verify() and self._is_wanted()
-        if possible:
-            self._verify()
-        return possible
+        if self._unverified() is None or not await self._runtime.can_verify():
+            return False
+        entry = self._unverified()  # the person may have gone on meanwhile
+        if entry is not None:
+            self._answering.verify(entry)
+        return entry is not None
+
+    def _unverified(self) -> Entry | None:
+        """The last answer, where the target could verify words of it and the engine is free."""
+        profile, entries = self._answering.idle_profile, self._chat.conversation.entries
+        if profile is None or not entries:
+            return None
+        last = entries[-1]
+        return last if last.begun and last.model == profile.target else None

@@ -69,7 +69,7 @@ async def text_of_the_target_alone(url: str) -> str:
 
 def answer_of(chat: Chat) -> str:
     """What has come of the answer so far."""
-    entries = chat.screen._conversation.entries
+    entries = chat.screen._chat.conversation.entries
     return entries[1].text if len(entries) > 1 else ""
 
 

@@ -9,8 +9,10 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.reactive import reactive
 from textual.widgets import TextArea
 
+from specchat.tui.conversation import Entry
 from specchat.tui.printable import printable
 
 _HINT = "Enter sends · Ctrl+J new line · Ctrl+P commands"
@@ -58,6 +60,9 @@ class Prompt(TextArea):
         Binding("ctrl+d", "delete_or_quit", "Delete, or leave", show=False),
     ]
 
+    editing: reactive[Entry | None] = reactive(None)
+    """The earlier question that what is typed is to take the place of."""
+
     @dataclass
     class Submitted(Message):
         """The person sent `text`, which is not blank."""
@@ -83,6 +88,9 @@ class Prompt(TextArea):
         """Puts `text` in place of what is there."""
         self.text = self._fold(printable(text))
         self.move_cursor(self.document.end)
+
+    def watch_editing(self, question: Entry | None) -> None:
+        self.border_title = "editing the last message · Esc leaves it" if question else ""
 
     def on_paste(self, event: events.Paste) -> None:
         # Terminals send line ends as carriage returns, as if Enter had been pressed.
