@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import sqlite3
-import struct
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +13,16 @@ from specchat.storage import branches, search
 from specchat.storage.database import Database
 from specchat.storage.liveness import is_running, process_mark
 from specchat.storage.records import Chat, ChatSummary, Message, Role, SearchHit, Status
+from specchat.storage.rows import (
+    chat_of,
+    message_of,
+    pack,
+    stats_json,
+    storable,
+    summary_of,
+    unpack,
+    unverified_json,
+)
 from specengine.events import Unverified
 
 _TITLE_LENGTH = 60
@@ -72,11 +78,11 @@ class ChatStore:
     def chats(self, limit: int = 200) -> list[ChatSummary]:
         """At most `limit` chats (-1: all), those changed last first."""
         with self._database.reading() as db:
-            return [_summary(row) for row in db.execute(_SUMMARIES, (limit,))]
+            return [summary_of(row) for row in db.execute(_SUMMARIES, (limit,))]
 
     def chat(self, chat_id: int) -> Chat:
         with self._database.reading() as db:
-            return _chat(_chat_row(db, chat_id))
+            return chat_of(_chat_row(db, chat_id))
 
     def create_chat(self, profile: str, title: str = "") -> Chat:
         """A chat without messages; an empty title becomes the start of the first question."""
@@ -90,7 +96,7 @@ class ChatStore:
                 created_at=now,
                 updated_at=now,
             )
-            return _chat(_chat_row(db, chat_id))
+            return chat_of(_chat_row(db, chat_id))
 
     def rename_chat(self, chat_id: int, title: str) -> None:
         with self._database.writing() as db:
@@ -115,14 +121,14 @@ class ChatStore:
         """The current branch, oldest first."""
         with self._database.reading() as db:
             _chat_row(db, chat_id)
-            return [_message(row) for row in db.execute(_BRANCH, (chat_id,))]
+            return [message_of(row) for row in db.execute(_BRANCH, (chat_id,))]
 
     def tree(self, chat_id: int) -> list[Message]:
         """Every message of every branch, in the order in which they were added."""
         with self._database.reading() as db:
             _chat_row(db, chat_id)
             rows = db.execute("SELECT * FROM messages WHERE chat_id = ? ORDER BY id", (chat_id,))
-            return [_message(row) for row in rows]
+            return [message_of(row) for row in rows]
 
     def answers(self, model: str, max_tokens: int) -> list[tuple[int, ...]]:
         """Token ids of the newest answers of `model` in all chats and branches, oldest first;
@@ -131,7 +137,7 @@ class ChatStore:
         found: list[tuple[int, ...]] = []
         with self._database.reading() as db:
             for (blob,) in db.execute(_ANSWERS, (model,)):
-                tokens = _unpack(blob)
+                tokens = unpack(blob)
                 max_tokens -= len(tokens)
                 if max_tokens < 0:
                     break
@@ -178,7 +184,7 @@ class ChatStore:
                 "UPDATE chats SET head_id = ?, title = ?, updated_at = ? WHERE id = ?",
                 (message_id if is_head else chat["head_id"], title, now, chat_id),
             )
-            return _message(_message_row(db, chat_id, message_id))
+            return message_of(_message_row(db, chat_id, message_id))
 
     def versions(self, chat_id: int) -> dict[int, tuple[int, ...]]:
         """Under the id of each message that has others in its place, in other branches: the ids of
@@ -203,8 +209,8 @@ class ChatStore:
     ) -> None:
         """Adds what has streamed in since the last call; `unverified` is of all of it."""
         with self._database.writing() as db:
-            mark = _unverified_json(unverified)
-            cursor = db.execute(_APPEND, (storable(text), _pack(tokens), mark, message_id))
+            mark = unverified_json(unverified)
+            cursor = db.execute(_APPEND, (storable(text), pack(tokens), mark, message_id))
             _require_changed(cursor, message_id)
 
     def finish_message(
@@ -225,10 +231,10 @@ class ChatStore:
                 " writer = ? WHERE id = ?",
                 (
                     text,
-                    _pack(tokens),
+                    pack(tokens),
                     status,
-                    _stats_json(stats),
-                    _unverified_json(unverified),
+                    stats_json(stats),
+                    unverified_json(unverified),
                     self._writer if status == "streaming" else None,
                     message_id,
                 ),
@@ -274,12 +280,12 @@ class ChatStore:
                     parent_id=new_ids[message.parent_id],
                     role=message.role,
                     text=text,
-                    tokens=_pack(message.tokens),
+                    tokens=pack(message.tokens),
                     status="interrupted" if message.status == "streaming" else message.status,
-                    stats=_stats_json(message.stats),
+                    stats=stats_json(message.stats),
                     model=message.model and storable(message.model),
                     created_at=message.created_at.timestamp(),
-                    unverified=_unverified_json(message.unverified),
+                    unverified=unverified_json(message.unverified),
                 )
                 search.index_message(db, message_id, text)
             db.execute(
@@ -302,15 +308,6 @@ class ChatStore:
                         (message_id,),
                     )
                     search.index_message(db, message_id, text)
-
-
-def storable(text: str) -> str:
-    """`text` with lone surrogates, which no UTF-8 file can hold, as U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _insert(db: sqlite3.Connection, table: str, **values: object) -> int:
@@ -344,62 +341,3 @@ def _require_changed(cursor: sqlite3.Cursor, message_id: int) -> None:
 def _title_of(question: str) -> str:
     line = " ".join(question.split())
     return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1].rstrip() + "…"
-
-
-def _pack(tokens: Sequence[int]) -> bytes:
-    """Token ids as little-endian 32-bit integers."""
-    return struct.pack(f"<{len(tokens)}I", *tokens)
-
-
-def _unpack(blob: bytes) -> tuple[int, ...]:
-    return struct.unpack(f"<{len(blob) // 4}I", blob)
-
-
-def _stats_json(stats: dict[str, Any] | None) -> str | None:
-    return None if stats is None else storable(json.dumps(stats, ensure_ascii=False))
-
-
-def _unverified_json(mark: Unverified | None) -> str | None:
-    return None if mark is None else json.dumps(dataclasses.asdict(mark))
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def _chat(row: sqlite3.Row) -> Chat:
-    return Chat(
-        id=row["id"],
-        title=row["title"],
-        profile=row["profile"],
-        created_at=_time(row["created_at"]),
-        updated_at=_time(row["updated_at"]),
-        head_id=row["head_id"],
-    )
-
-
-def _summary(row: sqlite3.Row) -> ChatSummary:
-    return ChatSummary(
-        id=row["id"],
-        title=row["title"],
-        profile=row["profile"],
-        created_at=_time(row["created_at"]),
-        updated_at=_time(row["updated_at"]),
-        message_count=row["message_count"],
-    )
-
-
-def _message(row: sqlite3.Row) -> Message:
-    return Message(
-        id=row["id"],
-        chat_id=row["chat_id"],
-        parent_id=row["parent_id"],
-        role=row["role"],
-        text=row["text"],
-        tokens=_unpack(row["tokens"]),
-        status=row["status"],
-        stats=json.loads(row["stats"]) if row["stats"] else None,
-        model=row["model"],
-        created_at=_time(row["created_at"]),
-        unverified=Unverified(**json.loads(row["unverified"])) if row["unverified"] else None,
-    )
