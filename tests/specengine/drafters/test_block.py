@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from specengine.chi_square import chi_square
-from specengine.controller import Offer
 from specengine.costs import PassCosts
-from specengine.distribution import Distribution
 from specengine.drafters.block import BlockDrafter
-from specengine.sampling import SamplingParams, Transforms
-from specengine.target import LocalTarget
 from support.fake_block_head import FakeBlockHead, blocks_beside
-from support.fakes import BrokenPassError, FakeKVCache, greedy_continuation, markov
-from support.rig import GREEDY, Rig
-
-V = 5
-MODEL = markov(V, seed=1, sharpness=1)
-PROMPT = [0, 1, 2, 3, 0, 2]
-SAMPLING = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0)
-
-
-def rig(sampling: SamplingParams = GREEDY, rule: str | None = None, **head: Any) -> Rig:
-    made = Rig(MODEL, n_vocab=V, sampling=sampling, rule=rule)
-    context, blocks = blocks_beside(made.target_cache, FakeBlockHead(V, **head))
-    made.target = LocalTarget(made.vocab, context, Transforms(sampling), made.rule)
-    ends = frozenset(made.vocab.eog)
-    made.drafter = BlockDrafter("head", blocks, ends, Transforms(sampling), made.rule)
-    return made
-
-
-def tokens(text: list[int]) -> NDArray[np.int32]:
-    return np.array(text, dtype=np.int32)
+from support.fakes import BrokenPassError, FakeKVCache, greedy_continuation
+from support.head_rigs import (
+    MODEL,
+    PROMPT,
+    SAMPLING,
+    V,
+    block_rig,
+    histories,
+    law_of_pairs,
+    offered,
+    tokens,
+)
 
 
 @pytest.mark.parametrize("k", [1, 3, 9])
 def test_greedy_text_is_the_targets_own(k: int) -> None:
-    finished = rig().run(PROMPT, k, max_tokens=40)
+    finished = block_rig().run(PROMPT, k, max_tokens=40)
     assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 40)
     assert 0 < finished.stats.accepted < finished.stats.drafted
     assert len(finished.stats.accepted_per_position) == min(k, 6)
@@ -57,30 +41,14 @@ def test_sampled_texts_are_distributed_as_the_targets_own(rule: str, follows: bo
     """The second and third token, which a draft of two proposes: a pair is the id 5 * a + b."""
     counts: Counter[int] = Counter()
     for seed in range(500):
-        made = rig(SAMPLING.model_copy(update={"seed": seed}), rule, follows=follows)
+        made = block_rig(SAMPLING.model_copy(update={"seed": seed}), rule, follows=follows)
         _, a, b, _ = made.run(PROMPT, 2, max_tokens=4).tokens
         counts[V * a + b] += 1
-    probs = np.zeros(V * V)
-    for first, a, b in product(range(V), repeat=3):
-        text = [*PROMPT, first, a, b]
-        chances = [chance(text[:i], text[i]) for i in range(len(PROMPT), len(text))]
-        probs[V * a + b] += np.prod(chances)
-    assert chi_square(counts, Distribution(np.arange(V * V, dtype=np.int32), probs)).p_value > 1e-3
-
-
-def chance(text: list[int], token: int) -> float:
-    """That the target says `token` after `text`."""
-    weights = np.exp(MODEL(text).astype(np.float64))
-    return float(weights[token] / weights.sum())
-
-
-def offered(made: Rig, text: list[int]) -> Offer | None:
-    assert made.drafter is not None
-    return made.drafter.offer(tokens(text))
+    assert chi_square(counts, law_of_pairs()).p_value > 1e-3
 
 
 def test_nothing_is_offered_for_a_text_that_the_target_has_not_read() -> None:
-    made = rig()
+    made = block_rig()
     assert offered(made, PROMPT) is None
     made.target.context.logits(PROMPT[:-1])
     offer = offered(made, PROMPT)
@@ -89,7 +57,7 @@ def test_nothing_is_offered_for_a_text_that_the_target_has_not_read() -> None:
 
 
 def test_a_draft_costs_what_its_block_costs_and_a_long_text_more_at_first() -> None:
-    made = rig()
+    made = block_rig()
     assert isinstance(made.drafter, BlockDrafter)
     costs = made.drafter.context.costs = PassCosts({k: 0.1 + 0.01 * k for k in range(1, 18)})
     costs.observe_prompt(100, 10.0)
@@ -106,31 +74,8 @@ def test_a_draft_costs_what_its_block_costs_and_a_long_text_more_at_first() -> N
     assert then.start_s == 0
 
 
-def test_a_chat_that_outgrows_the_head_goes_on_with_a_notice() -> None:
-    finished = rig(n_ctx=12).run(PROMPT, 3, max_tokens=30)
-    assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 30)
-    assert finished.stats.drafted > 0
-    assert len(finished.notices) == 1
-    assert "the head head has a context of 12 tokens" in finished.notices[0]
-
-
-LONG = [(3 * i + i * i) % V for i in range(20)]
-TEXTS = (LONG, [*LONG[:9], *LONG[3:14]])
-
-
 @settings(max_examples=100, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(TEXTS),
-            st.integers(1, 20),
-            st.integers(1, 6),
-            st.sampled_from([0, 0, 1]),
-        ),
-        min_size=2,
-        max_size=8,
-    )
-)
+@given(histories(shortest=1, drafts=(1, 6)))
 def test_any_history_of_texts_and_failures_equals_a_fresh_run(
     history: list[tuple[list[int], int, int, int]],
 ) -> None:

@@ -3,59 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from specengine.chi_square import chi_square
-from specengine.controller import AdaptiveDraftLength, Offer
-from specengine.distribution import Distribution
+from specengine.controller import AdaptiveDraftLength
 from specengine.drafters.head import HeadDrafter
 from specengine.events import Finished
 from specengine.generate import generate
-from specengine.head_context import HeadContext
-from specengine.sampling import SamplingParams, Transforms
-from specengine.target import LocalTarget
 from support.fake_head import FakeHead, head_beside
-from support.fakes import BrokenPassError, FakeKVCache, greedy_continuation, markov
-from support.rig import GREEDY, Rig
-
-V = 5
-MODEL = markov(V, seed=1, sharpness=1)
-PROMPT = [0, 1, 2, 3, 0, 2]
-SAMPLING = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0)
-
-
-def rig(sampling: SamplingParams = GREEDY, rule: str | None = None, **head: int) -> Rig:
-    made = Rig(MODEL, n_vocab=V, sampling=sampling, rule=rule)
-    context, head_context = head_beside(made.target_cache, FakeHead(V, **head))
-    made.target = LocalTarget(made.vocab, context, Transforms(sampling), made.rule)
-    made.drafter = drafter(head_context, sampling, made)
-    return made
-
-
-def drafter(context: HeadContext, sampling: SamplingParams, made: Rig) -> HeadDrafter:
-    ends = frozenset(made.vocab.eog)
-    return HeadDrafter("head", context, ends, Transforms(sampling), made.rule)
-
-
-def tokens(text: list[int]) -> np.ndarray:
-    return np.array(text, dtype=np.int32)
+from support.fakes import BrokenPassError, FakeKVCache, greedy_continuation
+from support.head_rigs import (
+    MODEL,
+    PROMPT,
+    SAMPLING,
+    TEXTS,
+    V,
+    head_rig,
+    histories,
+    law_of_pairs,
+    offered,
+    tokens,
+)
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_greedy_text_is_the_targets_own(k: int) -> None:
-    finished = rig().run(PROMPT, k, max_tokens=40)
+    finished = head_rig().run(PROMPT, k, max_tokens=40)
     assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 40)
     assert finished.stats.drafted > 20
     assert 0 < finished.stats.accepted < finished.stats.drafted
 
 
 def test_where_it_is_unsure_its_drafts_end_and_the_text_is_still_the_targets_own() -> None:
-    made = rig()
+    made = head_rig()
     assert isinstance(made.drafter, HeadDrafter)
     made.drafter.context.costs.observe(1, 0.001)
     controller = AdaptiveDraftLength(lambda width: 0.3 + 0.04 * width, longest=8)
@@ -71,27 +54,16 @@ def test_sampled_texts_are_distributed_as_the_targets_own(rule: str) -> None:
     """The second and third token, which a draft of two proposes: a pair is the id 5 * a + b."""
     counts: Counter[int] = Counter()
     for seed in range(800):
-        finished = rig(SAMPLING.model_copy(update={"seed": seed}), rule).run(
+        finished = head_rig(SAMPLING.model_copy(update={"seed": seed}), rule).run(
             PROMPT, 2, max_tokens=3
         )
         _, a, b = finished.tokens
         counts[V * a + b] += 1
-    probs = np.zeros(V * V)
-    for first, a, b in product(range(V), repeat=3):
-        text = [*PROMPT, first, a, b]
-        chances = [chance(text[:i], text[i]) for i in range(len(PROMPT), len(text))]
-        probs[V * a + b] += np.prod(chances)
-    assert chi_square(counts, Distribution(np.arange(V * V, dtype=np.int32), probs)).p_value > 1e-3
-
-
-def chance(text: list[int], token: int) -> float:
-    """That the target says `token` after `text`."""
-    weights = np.exp(MODEL(text).astype(np.float64))
-    return float(weights[token] / weights.sum())
+    assert chi_square(counts, law_of_pairs()).p_value > 1e-3
 
 
 def test_q_is_what_the_head_says_of_its_tokens() -> None:
-    made = rig(SAMPLING, masked=2)
+    made = head_rig(SAMPLING, masked=2)
     assert isinstance(made.drafter, HeadDrafter)
     made.target.context.logits(PROMPT)
     draft = made.drafter.propose(tokens(PROMPT), 4)
@@ -106,7 +78,7 @@ def test_q_is_what_the_head_says_of_its_tokens() -> None:
 def test_where_nothing_that_may_come_is_a_token_of_the_head_the_draft_ends() -> None:
     """A logit bias that leaves the ids 0 and 1 masks all that this head could draft."""
     only = SAMPLING.model_copy(update={"logit_bias": {2: -np.inf, 3: -np.inf, 4: -np.inf}})
-    made = rig(only, masked=2)
+    made = head_rig(only, masked=2)
     finished = made.run(PROMPT, 3, max_tokens=12)
     assert set(finished.tokens) <= {0, 1}
     assert finished.reason == "length"
@@ -115,7 +87,7 @@ def test_where_nothing_that_may_come_is_a_token_of_the_head_the_draft_ends() -> 
 
 
 def test_a_head_that_computes_nonsense_costs_its_drafts_only() -> None:
-    made = rig()
+    made = head_rig()
     assert isinstance(made.drafter, HeadDrafter)
     head = made.drafter.context
     original = head.logits
@@ -128,13 +100,8 @@ def test_a_head_that_computes_nonsense_costs_its_drafts_only() -> None:
     )
 
 
-def offered(made: Rig, text: list[int]) -> Offer | None:
-    assert made.drafter is not None
-    return made.drafter.offer(tokens(text))
-
-
 def test_nothing_is_offered_for_a_text_that_the_target_has_not_read() -> None:
-    made = rig()
+    made = head_rig()
     assert offered(made, PROMPT) is None
     made.target.context.logits(PROMPT[:-1])
     offer = offered(made, PROMPT)
@@ -144,7 +111,7 @@ def test_nothing_is_offered_for_a_text_that_the_target_has_not_read() -> None:
 
 
 def test_what_a_long_text_costs_first_is_no_cost_of_each_round() -> None:
-    made = rig()
+    made = head_rig()
     assert isinstance(made.drafter, HeadDrafter)
     made.drafter.context.costs.observe(1, 0.25)
     made.drafter.context.costs.observe_prompt(100, 10.0)
@@ -160,34 +127,11 @@ def test_what_a_long_text_costs_first_is_no_cost_of_each_round() -> None:
     assert then.start_s == 0
 
 
-def test_a_chat_that_outgrows_the_head_goes_on_with_a_notice() -> None:
-    finished = rig(n_ctx=12).run(PROMPT, 3, max_tokens=30)
-    assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 30)
-    assert finished.stats.drafted > 0
-    assert len(finished.notices) == 1
-    assert "the head head has a context of 12 tokens" in finished.notices[0]
-
-
-LONG = [(3 * i + i * i) % V for i in range(20)]
-TEXTS = (LONG, [*LONG[:9], *LONG[3:14]])
-
-
 @settings(max_examples=150, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(TEXTS),
-            st.integers(3, 20),
-            st.integers(0, 4),
-            st.sampled_from([0, 0, 1]),
-        ),
-        min_size=2,
-        max_size=8,
-    )
-)
+@given(histories(shortest=3, drafts=(0, 4)))
 # Two draft tokens more of the text have come to stand; a draft breaks off, another takes its place.
-@example([(LONG, 12, 3, 0), (LONG, 13, 1, 0)])
-@example([(LONG, 10, 2, 0), (LONG, 11, 3, 1), (LONG, 9, 1, 0)])
+@example([(TEXTS[0], 12, 3, 0), (TEXTS[0], 13, 1, 0)])
+@example([(TEXTS[0], 10, 2, 0), (TEXTS[0], 11, 3, 1), (TEXTS[0], 9, 1, 0)])
 def test_any_history_of_texts_and_failures_equals_a_fresh_run(
     history: list[tuple[list[int], int, int, int]],
 ) -> None:
@@ -218,7 +162,7 @@ def test_any_history_of_texts_and_failures_equals_a_fresh_run(
 
 
 def test_a_round_evaluates_the_tokens_that_stood_and_one_row_a_draft_token() -> None:
-    made = rig()
+    made = head_rig()
     assert isinstance(made.drafter, HeadDrafter)
     target, drafter = made.target.context, made.drafter
     target.logits(PROMPT)
@@ -235,7 +179,7 @@ def test_a_round_evaluates_the_tokens_that_stood_and_one_row_a_draft_token() -> 
 def test_shared_noise_drafts_the_same_each_time() -> None:
     drafts = []
     for _ in range(2):
-        made = rig(SAMPLING.model_copy(update={"seed": 9}), "coupled")
+        made = head_rig(SAMPLING.model_copy(update={"seed": 9}), "coupled")
         made.target.context.logits(PROMPT)
         assert made.drafter is not None
         drafts.append(made.drafter.propose(tokens(PROMPT), 6).tokens)
