@@ -11,6 +11,7 @@ from specengine.events import Finished
 from specengine.gguf import read_gguf
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
+from support.gguf_files import write_out
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +74,7 @@ def write_model(path: Path, parts: list[str], alignment: int | None = None) -> P
     for layer in (0, 1):
         for part in parts:
             writer.add_tensor(f"blk.{layer}.{part}", np.full((3, 32), layer + 1, np.float16))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return write_out(writer, path)
 
 
 def test_what_is_said_of_each_layer_is_said_of_its_copies(tmp_path: Path) -> None:

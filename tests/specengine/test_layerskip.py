@@ -14,7 +14,7 @@ from specengine.gguf import read_gguf
 from specengine.layerskip import write_first_layers
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
-from support.gguf_files import write_gguf
+from support.gguf_files import write_gguf, write_out
 from support.tiny_models import write_lfm2
 
 N_VOCAB, N_EMBD, N_FF, N_LAYER = 40, 32, 64, 4
@@ -56,11 +56,7 @@ def write_llama(path: Path, kind: Type, *, tied: bool, n_active: int) -> Path:
         matrix(f"blk.{i}.ffn_gate.weight", N_FF, N_EMBD)
         matrix(f"blk.{i}.ffn_up.weight", N_FF, N_EMBD)
         matrix(f"blk.{i}.ffn_down.weight", N_EMBD, N_FF, scale=scale)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return write_out(writer, path)
 
 
 def logits(path: Path) -> np.ndarray:

@@ -46,6 +46,11 @@ def write_gguf(
         writer.add_uint32(key, value)
     for n in range(n_tensors):
         writer.add_tensor(f"blk.{n}.weight", np.full((8, 64), n, dtype=np.float16))
+    return write_out(writer, path)
+
+
+def write_out(writer: GGUFWriter, path: Path) -> Path:
+    """Write all that was added, and close the file."""
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

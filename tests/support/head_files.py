@@ -11,6 +11,7 @@ from typing import Any
 import gguf
 from numpy.typing import NDArray
 
+from support.gguf_files import write_out
 from support.numpy_layers import EPSILON, ROPE_BASE
 
 N_HEAD, N_HEAD_KV, HEAD_DIM = 4, 2, 32
@@ -63,11 +64,7 @@ def write_head(
         else:
             data = gguf.quantize(values.astype("float32"), quantization)
             writer.add_tensor(name, data, raw_dtype=quantization)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return write_out(writer, path)
 
 
 def _shape(head: RandomHead) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import gguf
 import numpy as np
 from numpy.typing import NDArray
 
+from support.gguf_files import write_out
 from support.numpy_layers import (
     EPSILON,
     ROPE_BASE,
@@ -42,50 +43,20 @@ def write_step35(
     architecture: str = "step35",
 ) -> Path:
     """`vocabulary`: the texts of the tokens; none: a tokenizer without any."""
-    writer = gguf.GGUFWriter(path, architecture)
-    n_layers = N_TRUNK + n_heads
-    writer.add_block_count(n_layers)
-    writer.add_nextn_predict_layers(n_heads)
-    writer.add_context_length(512)
-    writer.add_embedding_length(N_EMBD)
-    writer.add_feed_forward_length(N_FF)
+    writer = _writer(path, architecture, N_TRUNK, n_heads, vocabulary)
     writer.add_expert_feed_forward_length(N_FF)
-    writer.add_head_count(N_HEAD)
-    writer.add_head_count_kv(N_HEAD_KV)
-    writer.add_key_length(HEAD_DIM)
-    writer.add_value_length(HEAD_DIM)
-    writer.add_layer_norm_rms_eps(EPSILON)
-    writer.add_rope_dimension_count(HEAD_DIM)
-    writer.add_rope_freq_base(ROPE_BASE)
     writer.add_sliding_window(WINDOW)
-    writer.add_sliding_window_pattern([True] + [False] * (n_layers - 1))
-    _add_vocabulary(writer, vocabulary)
+    writer.add_sliding_window_pattern([True] + [False] * (N_TRUNK + n_heads - 1))
     for name, values in _tensors(n_heads).items():
         if name not in leave_out:
             writer.add_tensor(name, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return write_out(writer, path)
 
 
 def write_qwen35(path: Path, vocabulary: Sequence[str]) -> Path:
     """Three layers with a recurrent state, one with attention, one head."""
-    writer = gguf.GGUFWriter(path, "qwen35")
     state, groups, width, n_trunk = 16, 2, 4, 4
-    writer.add_block_count(n_trunk + 1)
-    writer.add_nextn_predict_layers(1)
-    writer.add_context_length(512)
-    writer.add_embedding_length(N_EMBD)
-    writer.add_feed_forward_length(N_FF)
-    writer.add_head_count(N_HEAD)
-    writer.add_head_count_kv(N_HEAD_KV)
-    writer.add_key_length(HEAD_DIM)
-    writer.add_value_length(HEAD_DIM)
-    writer.add_layer_norm_rms_eps(EPSILON)
-    writer.add_rope_dimension_count(HEAD_DIM)
-    writer.add_rope_freq_base(ROPE_BASE)
+    writer = _writer(path, "qwen35", n_trunk, 1, vocabulary)
     writer.add_array("qwen35.rope.dimension_sections", [3, 3, 2, 0])
     writer.add_uint32("qwen35.full_attention_interval", n_trunk)
     writer.add_ssm_conv_kernel(width)
@@ -93,7 +64,6 @@ def write_qwen35(path: Path, vocabulary: Sequence[str]) -> Path:
     writer.add_ssm_state_size(state)
     writer.add_ssm_time_step_rank(groups)
     writer.add_ssm_group_count(groups)
-    _add_vocabulary(writer, vocabulary)
     random = RandomWeights(3)
 
     def add(name: str, values: NDArray[np.float64]) -> None:
@@ -132,18 +102,30 @@ def write_qwen35(path: Path, vocabulary: Sequence[str]) -> Path:
     matrix(f"blk.{n_trunk}.nextn.eh_proj", N_EMBD, 2 * N_EMBD)
     add(f"blk.{n_trunk}.nextn.enorm.weight", np.ones(N_EMBD))
     add(f"blk.{n_trunk}.nextn.hnorm.weight", np.ones(N_EMBD))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return write_out(writer, path)
 
 
-def _add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Sequence[str]) -> None:
+def _writer(
+    path: Path, architecture: str, n_trunk: int, n_heads: int, vocabulary: Sequence[str]
+) -> gguf.GGUFWriter:
+    """With the entries that both architectures have."""
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_block_count(n_trunk + n_heads)
+    writer.add_nextn_predict_layers(n_heads)
+    writer.add_context_length(512)
+    writer.add_embedding_length(N_EMBD)
+    writer.add_feed_forward_length(N_FF)
+    writer.add_head_count(N_HEAD)
+    writer.add_head_count_kv(N_HEAD_KV)
+    writer.add_key_length(HEAD_DIM)
+    writer.add_value_length(HEAD_DIM)
+    writer.add_layer_norm_rms_eps(EPSILON)
+    writer.add_rope_dimension_count(HEAD_DIM)
+    writer.add_rope_freq_base(ROPE_BASE)
     writer.add_vocab_size(N_VOCAB)
     if not vocabulary:
         writer.add_tokenizer_model("none")
-        return
+        return writer
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("default")
     writer.add_token_list(list(vocabulary))
@@ -151,6 +133,7 @@ def _add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Sequence[str]) -> None:
     writer.add_token_merges(["a b"])
     writer.add_eos_token_id(len(vocabulary) - 1)
     writer.add_chat_template("{{ messages[-1].content }}")
+    return writer
 
 
 def _tensors(n_heads: int) -> dict[str, NDArray[np.float32]]:

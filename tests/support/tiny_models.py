@@ -7,6 +7,8 @@ from pathlib import Path
 import gguf
 import numpy as np
 
+from support.gguf_files import write_out
+
 VOCABULARY = 40
 EMBEDDING = 32
 FEED_FORWARD = 64
@@ -37,12 +39,6 @@ class _Writer(gguf.GGUFWriter):
     def constant(self, name: str, *shape: int, value: float = 1) -> None:
         self.add_tensor(name, np.full(shape, value, dtype=np.float32))
 
-    def finish(self) -> None:
-        self.write_header_to_file()
-        self.write_kv_data_to_file()
-        self.write_tensors_to_file()
-        self.close()
-
 
 def write_lfm2(path: Path) -> Path:
     """Convolutions and attention: a hybrid whose last states llama.cpp keeps as snapshots."""
@@ -71,8 +67,7 @@ def write_lfm2(path: Path) -> Path:
             writer.matrix(f"blk.{i}.shortconv.conv.weight", EMBEDDING, 3, scale=1)
             writer.matrix(f"blk.{i}.shortconv.in_proj.weight", 3 * EMBEDDING, EMBEDDING)
             writer.matrix(f"blk.{i}.shortconv.out_proj.weight", EMBEDDING, EMBEDDING)
-    writer.finish()
-    return path
+    return write_out(writer, path)
 
 
 def write_mamba(path: Path) -> Path:
@@ -95,8 +90,7 @@ def write_mamba(path: Path) -> Path:
         writer.constant(f"blk.{i}.ssm_a", inner, state, value=-0.3)
         writer.constant(f"blk.{i}.ssm_d", inner)
         writer.matrix(f"blk.{i}.ssm_out.weight", EMBEDDING, inner)
-    writer.finish()
-    return path
+    return write_out(writer, path)
 
 
 def write_t5(path: Path) -> Path:
@@ -120,8 +114,7 @@ def write_t5(path: Path) -> Path:
         writer.constant(f"{block}.ffn_norm.weight", EMBEDDING)
         writer.matrix(f"{block}.ffn_up.weight", FEED_FORWARD, EMBEDDING)
         writer.matrix(f"{block}.ffn_down.weight", EMBEDDING, FEED_FORWARD)
-    writer.finish()
-    return path
+    return write_out(writer, path)
 
 
 WRITERS = {"lfm2": write_lfm2, "mamba": write_mamba}
