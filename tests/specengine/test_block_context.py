@@ -21,15 +21,11 @@ from specengine.errors import BackendError, CancelledError
 from specengine.gguf import read_gguf
 from specengine.llama.block_cache import BlockCache
 from specengine.llama.head_cache import HeadModel
-from specengine.llama.kv_cache import LlamaKVCache
-from specengine.llama.layer_inputs import LayerInputs
-from specengine.llama.model import LlamaModel
 from support.block_heads import BLOCK, NumpyBlockHead, random_block_head
 from support.head_files import RandomHead, write_head
-from support.weights import dequantized, embeddings_of
+from support.smollm import N_EMBD, N_VOCAB, RECORDED, RecordedSmolLM
+from support.weights import dequantized
 
-N_EMBD, N_VOCAB = 576, 49152
-LAYERS = (2, 15, 27)
 TEXT = [(37 * i + i * i) % 900 + 20 for i in range(150)]
 
 
@@ -59,43 +55,26 @@ class Rig:
         assert self.head.tokens.tolist() == text[:-1]
 
 
-@pytest.fixture(scope="module")
-def embeddings(tiny_model: Path) -> NDArray[np.float32]:
-    return embeddings_of(tiny_model)
-
-
-@pytest.fixture(scope="module")
-def target(tiny_model: Path) -> Iterator[tuple[Context, LlamaKVCache]]:
-    with (
-        LlamaModel(tiny_model) as model,
-        LlamaKVCache(model, n_ctx=256, n_threads=2, abort=AbortFlag(), n_batch=50) as cache,
-    ):
-        context = Context(cache)
-        context.record(LayerInputs(cache.handle, LAYERS, N_EMBD))
-        yield context, cache
-
-
 @pytest.fixture
-def make(
-    tmp_path: Path, target: tuple[Context, LlamaKVCache], embeddings: NDArray[np.float32]
-) -> Any:
+def make(tmp_path: Path, recorded_smollm: RecordedSmolLM) -> Any:
+    target = recorded_smollm
+
     @contextmanager
     def made(head: RandomHead, **written: Any) -> Any:
         path = write_head(tmp_path / "head.gguf", head, None, **written)
-        context, target_cache = target
         abort = AbortFlag()
         with HeadModel(path) as model:
             cache = BlockCache(
                 model,
-                target_cache.handle,
+                target.cache.handle,
                 block_shape(read_gguf(path)),
-                width=len(LAYERS) * N_EMBD,
+                width=len(RECORDED) * N_EMBD,
                 n_ctx=256,
                 n_threads=2,
                 abort=abort,
             )
-            reference = NumpyBlockHead(head, dequantized(path), embeddings)
-            yield Rig(context, BlockContext(cache, context), reference, abort)
+            reference = NumpyBlockHead(head, dequantized(path), target.embeddings)
+            yield Rig(target.context, BlockContext(cache, target.context), reference, abort)
             cache.close()
 
     return made
@@ -103,7 +82,7 @@ def make(
 
 def random_head(n_draft_vocab: int | None = 300, **settings: Any) -> RandomHead:
     return random_block_head(
-        N_EMBD, N_VOCAB, layers=LAYERS, mask=7, n_draft_vocab=n_draft_vocab, **settings
+        N_EMBD, N_VOCAB, layers=RECORDED, mask=7, n_draft_vocab=n_draft_vocab, **settings
     )
 
 

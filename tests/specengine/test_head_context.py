@@ -15,15 +15,11 @@ from specengine.context import Context
 from specengine.errors import BackendError, CancelledError
 from specengine.head_context import HeadContext
 from specengine.llama.head_cache import Eagle3Cache, HeadModel
-from specengine.llama.kv_cache import LlamaKVCache
-from specengine.llama.layer_inputs import LayerInputs
-from specengine.llama.model import LlamaModel
 from support.eagle3_heads import NumpyHead, random_head
 from support.head_files import RandomHead, write_head
-from support.weights import dequantized, embeddings_of
+from support.smollm import N_EMBD, N_VOCAB, RecordedSmolLM
+from support.weights import dequantized
 
-N_EMBD, N_VOCAB = 576, 49152
-LAYERS = (2, 15, 27)
 TEXT = [(37 * i + i * i) % 900 + 20 for i in range(150)]
 Q8_0 = gguf.GGMLQuantizationType.Q8_0
 HEAD = random_head(N_EMBD, N_VOCAB)
@@ -49,51 +45,32 @@ class Rig:
         assert np.abs(actual[~masked] - expected[~masked]).max() < tolerance
 
 
-@pytest.fixture(scope="module")
-def embeddings(tiny_model: Path) -> np.ndarray:
-    return embeddings_of(tiny_model)
-
-
-@pytest.fixture(scope="module")
-def target(tiny_model: Path) -> Iterator[tuple[Context, LlamaKVCache]]:
-    with (
-        LlamaModel(tiny_model) as model,
-        LlamaKVCache(model, n_ctx=256, n_threads=2, abort=AbortFlag(), n_batch=50) as cache,
-    ):
-        context = Context(cache)
-        context.record(LayerInputs(cache.handle, LAYERS, N_EMBD))
-        yield context, cache
-
-
 def rigged(
     folder: Path,
-    target: tuple[Context, LlamaKVCache],
-    embeddings: np.ndarray,
+    target: RecordedSmolLM,
     weights: RandomHead = HEAD,
     quantization: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
 ) -> Iterator[Rig]:
     path = write_head(folder / "head.gguf", weights, None, quantization=quantization)
     abort = AbortFlag()
-    context, target_cache = target
     with HeadModel(path) as model:
         cache = Eagle3Cache(
             model,
-            target_cache.handle,
+            target.cache.handle,
             width=3 * N_EMBD,
             n_ctx=256,
             n_threads=2,
             abort=abort,
         )
-        reference = NumpyHead(weights, dequantized(path), embeddings)
-        yield Rig(context, HeadContext(cache, context), cache, reference, abort)
+        reference = NumpyHead(weights, dequantized(path), target.embeddings)
+        head = HeadContext(cache, target.context)
+        yield Rig(target.context, head, cache, reference, abort)
         cache.close()
 
 
 @pytest.fixture
-def rig(
-    tmp_path: Path, target: tuple[Context, LlamaKVCache], embeddings: np.ndarray
-) -> Iterator[Rig]:
-    yield from rigged(tmp_path, target, embeddings)
+def rig(tmp_path: Path, recorded_smollm: RecordedSmolLM) -> Iterator[Rig]:
+    yield from rigged(tmp_path, recorded_smollm)
 
 
 def test_a_prompt_in_chunks_and_a_draft_upon_it(rig: Rig) -> None:
@@ -144,19 +121,14 @@ def test_the_same_text_again_evaluates_its_last_row(rig: Rig) -> None:
     ],
 )
 def test_the_variants_of_the_head(
-    tmp_path: Path,
-    target: tuple[Context, LlamaKVCache],
-    embeddings: np.ndarray,
-    weights: RandomHead,
+    tmp_path: Path, recorded_smollm: RecordedSmolLM, weights: RandomHead
 ) -> None:
-    for rig in rigged(tmp_path, target, embeddings, weights):
+    for rig in rigged(tmp_path, recorded_smollm, weights):
         rig.check([*TEXT[:70], 3, 4], drafted=2, tolerance=5e-3)
 
 
-def test_a_quantized_head(
-    tmp_path: Path, target: tuple[Context, LlamaKVCache], embeddings: np.ndarray
-) -> None:
-    for rig in rigged(tmp_path, target, embeddings, quantization=Q8_0):
+def test_a_quantized_head(tmp_path: Path, recorded_smollm: RecordedSmolLM) -> None:
+    for rig in rigged(tmp_path, recorded_smollm, quantization=Q8_0):
         rig.check(TEXT[:70], tolerance=0.2)  # llama.cpp rounds activations to 8 bits, too
         rig.check([*TEXT[:70], 3, 4], drafted=2, tolerance=0.2)
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from specengine.compatibility import compare
-from specengine.events import Finished
 from specengine.gguf import read_gguf
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
+from support.pair_answers import QUESTION, alone, cancelled, chat, run
 
-GREEDY = SamplingParams(temperature=0)
 OPTIONS = LoadOptions(n_ctx=512)
 MASK = 28  # a comma, so that some guesses stand
 
@@ -29,25 +26,8 @@ def pair(tiny_model: Path) -> Iterator[Pair]:
     pair.close()
 
 
-def chat(pair: Pair, question: str, *before: int) -> list[int]:
-    text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
-    return [*before, *pair.vocab.tokenize(text, special=True)]
-
-
-def run(pair: Pair, prompt: list[int], **options: Any) -> Finished:
-    given = {"sampling": GREEDY, "max_tokens": 32, "reproducible": True} | options
-    *_, finished = pair.answer(prompt, **given)  # type: ignore[arg-type]
-    assert isinstance(finished, Finished)
-    return finished
-
-
-def alone(pair: Pair, prompt: list[int], **options: Any) -> tuple[int, ...]:
-    pair.forget()
-    return run(pair, prompt, drafting=False, **options).tokens
-
-
 def test_two_turns_are_the_targets_own(pair: Pair) -> None:
-    prompt = chat(pair, "Name three primary colours.")
+    prompt = chat(pair, QUESTION)
     first = run(pair, prompt, draft_length=4)
     turn = chat(pair, "And which is the warmest?", *prompt, *first.tokens)
     second = run(pair, turn, draft_length=7)
@@ -70,11 +50,6 @@ def test_a_sampled_text_is_a_function_of_the_seed(pair: Pair, k: int) -> None:
 
 
 def test_a_cancelled_answer_leaves_everything_in_order(pair: Pair) -> None:
-    timer = threading.Timer(0.3, pair.abort.set)
-    timer.start()
-    cancelled = run(pair, chat(pair, "Count to one thousand."), max_tokens=400, draft_length=4)
-    timer.join()
-    pair.abort.clear()
-    assert cancelled.reason == "cancelled"
-    prompt = chat(pair, "Name three primary colours.")
+    assert cancelled(pair).reason == "cancelled"
+    prompt = chat(pair, QUESTION)
     assert run(pair, prompt, draft_length=3).tokens == alone(pair, prompt)

@@ -1,4 +1,4 @@
-"""SmolLM2 with real logits, for tests that need no whole engine."""
+"""SmolLM2 with real logits and hidden states, for tests that need no whole engine."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 
 from specengine.context import Context
 from specengine.llama import library
+from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 
+N_EMBD, N_VOCAB = 576, 49152
 TEXT = (
     "The three primary colours are red, yellow and blue. A painter mixes red and yellow to get "
     "orange; yellow and blue make green.\n\ndef reverse(items):\n    return items[::-1]\n\n1. Hanoi"
 )
+RECORDED = (2, 15, 27)
+"""The layers whose inputs are recorded where a head reads them."""
 
 
 class SmolLM(NamedTuple):
@@ -27,3 +31,11 @@ class SmolLM(NamedTuple):
     @property
     def vocab_pointer(self) -> Any:
         return library.load().llama_model_get_vocab(self.model.handle)
+
+
+class RecordedSmolLM(NamedTuple):
+    context: Context
+    """Records the inputs of the layers RECORDED."""
+    cache: LlamaKVCache
+    embeddings: NDArray[np.float32]
+    """Of all tokens, shape (n_vocab, n_embd)."""

@@ -1,0 +1,45 @@
+"""Answers of a whole pair of models, and what its target says by itself."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from specengine.events import Finished
+from specengine.pair import Pair
+from specengine.sampling import SamplingParams
+
+GREEDY = SamplingParams(temperature=0)
+QUESTION = "Name three primary colours."
+
+
+def chat(pair: Pair, question: str, *before: int) -> list[int]:
+    """A turn of SmolLM2's template after the text `before` it, up to where an answer begins."""
+    text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+    return [*before, *pair.vocab.tokenize(text, special=True)]
+
+
+def run(pair: Pair, prompt: list[int], *, notices: int = 0, **options: Any) -> Finished:
+    """The end of an answer without an error; `notices` is how many come with it."""
+    given: dict[str, Any] = {"sampling": GREEDY, "max_tokens": 32, "reproducible": True} | options
+    *_, finished = pair.answer(prompt, **given)
+    assert isinstance(finished, Finished)
+    assert finished.error is None
+    assert len(finished.notices) == notices
+    return finished
+
+
+def alone(pair: Pair, prompt: list[int], **options: Any) -> tuple[int, ...]:
+    """What the target says by itself after an empty cache."""
+    pair.forget()
+    return run(pair, prompt, drafting=False, **options).tokens
+
+
+def cancelled(pair: Pair) -> Finished:
+    """The end of a long answer that is cancelled while it is written."""
+    timer = threading.Timer(0.3, pair.abort.set)
+    timer.start()
+    finished = run(pair, chat(pair, "Count to one thousand."), max_tokens=400, draft_length=4)
+    timer.join()
+    pair.abort.clear()
+    return finished
