@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from specengine.compatibility import Comparison
+from specengine.controller import AdaptiveDraftLength, DraftLengthController, FixedDraftLength
 from specengine.drafters import Drafter
 from specengine.drafters.bridge import Bridge, SameIds, TokenIntersection
 from specengine.drafters.lookup import LookupDrafter
@@ -59,6 +60,22 @@ class Drafting:
         if self._make is not None and method in ("model", "cascade", "mtp"):
             drafters.extend(self._make(transforms, rule))
         return drafters
+
+
+def with_length(
+    drafters: Sequence[Drafter],
+    adaptive: AdaptiveDraftLength,
+    draft_length: int | None,
+    draft_max: int,
+) -> tuple[Sequence[Drafter], DraftLengthController]:
+    """Which of `drafters` draft in an answer, and what decides how many tokens.
+
+    With a fixed `draft_length` nothing is chosen: the last drafter, which is the draft model where
+    there is one, drafts alone. Otherwise `adaptive` chooses among all of them.
+    """
+    if draft_length is None:
+        return drafters, adaptive
+    return drafters[-1:], FixedDraftLength(min(draft_length, draft_max))
 
 
 def _maker(

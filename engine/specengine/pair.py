@@ -13,10 +13,10 @@ from specengine.calibrate import calibrate, measure_passes
 from specengine.cancel import AbortFlag
 from specengine.compatibility import Comparison, find_mask_token
 from specengine.context import Context
-from specengine.controller import AdaptiveDraftLength, FixedDraftLength
+from specengine.controller import AdaptiveDraftLength
 from specengine.costs import PassCosts
 from specengine.drafters import Drafter
-from specengine.drafting import Drafting, DraftMethod
+from specengine.drafting import Drafting, DraftMethod, with_length
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
 from specengine.gguf import read_gguf
@@ -289,8 +289,8 @@ class Pair:
     ) -> Iterator[Chunk | Finished]:
         """Answer the token ids `prompt`; see `generate` for what is yielded and raised.
 
-        `drafter` takes the place of the pair's own `method` for this answer. With a fixed
-        `draft_length` nothing is chosen: a cascade's draft model, if there is one, drafts alone.
+        `drafter` takes the place of the pair's own `method` for this answer. `draft_length` is a
+        fixed one, as `with_length` says.
         `reproducible` makes the text independent of the drafter and the draft length, bit for bit,
         where the build allows it: see `width_step`.
         `logprobs`, `on_prompt` and `on_round` are those of `LocalTarget`. `grammar` is GBNF that
@@ -317,13 +317,17 @@ class Pair:
         adaptive = self._controllers.setdefault(
             draft_max, AdaptiveDraftLength(self._target.context.pass_seconds, longest=draft_max)
         )
-        fixed = None if draft_length is None else FixedDraftLength(min(draft_length, draft_max))
         method = (drafter or self.method) if drafting else "none"
-        drafters = self._drafting.drafters(method, transforms(), acceptance)
+        drafters, controller = with_length(
+            self._drafting.drafters(method, transforms(), acceptance),
+            adaptive,
+            draft_length,
+            draft_max,
+        )
         return generate(
             target,
-            drafters if fixed is None else drafters[-1:],
-            fixed or adaptive,
+            drafters,
+            controller,
             prompt,
             max_tokens=max_tokens,
             stop=stop,

@@ -8,10 +8,11 @@ import pytest
 
 from specengine.compatibility import Comparison, Way
 from specengine.context import Context
+from specengine.controller import AdaptiveDraftLength, Offer
 from specengine.drafters.bridge import SameIds, TokenIntersection
 from specengine.drafters.model import ModelDrafter
 from specengine.drafters.text import TextDrafter
-from specengine.drafting import Drafting, DraftMethod
+from specengine.drafting import Drafting, DraftMethod, with_length
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from support.fakes import FakeKVCache, markov
@@ -88,3 +89,14 @@ def test_texts_of_another_vocabulary_are_not_remembered() -> None:
     (lookup,) = drafters(drafting, "lookup")
     assert lookup.offer(np.array([0, 1], dtype=np.int32)).kind == "earlier-phrase"
     assert lookup.offer(np.array([3], dtype=np.int32)) is None
+
+
+def test_with_a_fixed_draft_length_the_draft_model_drafts_alone_and_nothing_is_chosen() -> None:
+    cascade = drafters(Drafting(TARGET, draft_model()), "cascade")
+    adaptive = AdaptiveDraftLength(lambda width: 1.0, longest=4)
+    assert with_length(cascade, adaptive, None, 4) == (cascade, adaptive)
+    dear = Offer("small", 16, prior=0.01, token_s=100)
+    for asked, given in ((2, 2), (9, 4)):
+        alone, controller = with_length(cascade, adaptive, asked, 4)
+        assert [drafter.name for drafter in alone] == ["small"]
+        assert controller.choose([dear], room=16).length == given

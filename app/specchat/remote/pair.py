@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from specchat.remote.answer_room import answer_room
 from specchat.remote.errors import RemoteError
 from specchat.remote.network import NetworkThread
 from specchat.remote.preparation import PreparedRemote
@@ -22,7 +23,6 @@ from specengine.cancel import AbortFlag
 from specengine.costs import PassCosts
 from specengine.drafting import Drafting, DraftMethod
 from specengine.duplex import Event, answer_with_hints
-from specengine.errors import ContextFullError
 from specengine.gguf import read_gguf
 from specengine.grammar import Grammar
 from specengine.offload import load_smaller, plan
@@ -158,13 +158,7 @@ class RemotePair:
         follows = None
         if grammar is not None:  # raises for a grammar that cannot be used, before anything is sent
             follows = Grammar(grammar, self.vocab.handle, len(prompt))
-        room = self._n_ctx - len(prompt)
-        if room < 1:
-            raise ContextFullError(
-                f"the prompt of {len(prompt)} tokens leaves no room for an answer in the server's "
-                f"context of {self._n_ctx}"
-            )
-        most = room if max_tokens is None else min(max_tokens, room)
+        most = answer_room(len(prompt), self._n_ctx, max_tokens)
         seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
         verified: tuple[int, ...] = ()
         if begun is not None:

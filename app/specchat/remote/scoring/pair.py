@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 
 from specchat.remote.address import Address
+from specchat.remote.answer_room import answer_room
 from specchat.remote.chat_server import ChatClient, ChatServer
 from specchat.remote.errors import RemoteError, TryAgainError
 from specchat.remote.http import explain
@@ -25,10 +26,9 @@ from specchat.remote.scoring.target import ScoringTarget, Verification
 from specchat.remote.scoring.vllm import VLLM
 from specengine.calibrate import calibrate
 from specengine.cancel import AbortFlag
-from specengine.controller import AdaptiveDraftLength, FixedDraftLength
+from specengine.controller import AdaptiveDraftLength
 from specengine.costs import PassCosts
-from specengine.drafting import Drafting, DraftMethod
-from specengine.errors import ContextFullError
+from specengine.drafting import Drafting, DraftMethod, with_length
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
 from specengine.llama.model import LlamaModel
@@ -209,19 +209,13 @@ class ScoringPair:
         name = self._client.dialect.name
         if logprobs is not None or grammar is not None or sampling.typical_p != 1:
             raise RemoteError(f"through {name} there are no log-probabilities, grammars, typical-p")
-        room = self.n_ctx - len(prompt)
-        if room < 1:
-            raise ContextFullError(
-                f"the prompt of {len(prompt)} tokens leaves no room for an answer in the server's "
-                f"context of {self.n_ctx}"
-            )
+        limit = answer_room(len(prompt), self.n_ctx, max_tokens)
         way = way_to_verify(sampling, self._capabilities.prompt_top_n)
         if rule not in (None, _RULES[way], "greedy" if sampling.temperature == 0 else None):
             raise RemoteError(f"with these settings {name} has the rule {_RULES[way]}, not {rule}")
         how = Verification(
             way, sampling, make_rule(_RULES[way], sampling), self._top_n(way, sampling)
         )
-        limit = room if max_tokens is None else min(max_tokens, room)
         target = ScoringTarget(
             self._client,
             self._network,
@@ -235,14 +229,18 @@ class ScoringPair:
         adaptive = self._controllers.setdefault(
             (way, draft_max), AdaptiveDraftLength(self._target_costs.seconds, longest=draft_max)
         )
-        fixed = None if draft_length is None else FixedDraftLength(min(draft_length, draft_max))
         method = (drafter or self.method) if drafting and way != "alone" else "none"
-        drafters = self._drafting.drafters(method, Transforms(sampling), how.rule)
+        drafters, controller = with_length(
+            self._drafting.drafters(method, Transforms(sampling), how.rule),
+            adaptive,
+            draft_length,
+            draft_max,
+        )
         with closing(target):
             for event in generate(
                 target,
-                drafters if fixed is None else drafters[-1:],
-                fixed or adaptive,
+                drafters,
+                controller,
                 prompt,
                 max_tokens=limit,
                 stop=stop,
