@@ -10,8 +10,6 @@ import asyncio
 import base64
 import io
 import json
-import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +22,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+
+from support.loopback import listening
 
 Fault = Literal["none", "shifted", "short", "null", "stale", "tempered", "other ids", "no tops"]
 Rows = Callable[[list[int], int], NDArray[np.float32]]
@@ -299,15 +299,8 @@ def running(server: ScoringStandIn, engine: str) -> Iterator[ScoringStandIn]:
     config = uvicorn.Config(
         app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="off"
     )
-    listening = uvicorn.Server(config)
-    thread = threading.Thread(target=listening.run, daemon=True)
-    thread.start()
-    while not listening.started:
-        assert thread.is_alive(), "the stand-in did not start"
-        time.sleep(0.01)
-    server.url = f"http://127.0.0.1:{listening.servers[0].sockets[0].getsockname()[1]}"
-    try:
+    in_thread = uvicorn.Server(config)
+    in_thread.force_exit = True  # it waits for no request that is under way when it stops
+    with listening(in_thread) as port:
+        server.url = f"http://127.0.0.1:{port}"
         yield server
-    finally:
-        listening.should_exit = listening.force_exit = True
-        thread.join(10)

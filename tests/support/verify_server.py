@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from specchat.server.limits import Limits
 from specchat.server.service import Service
 from specengine.gguf import read_gguf
 from specengine.serving.served import ServedModel, ServeOptions
+from support.loopback import listening
 
 
 @dataclass
@@ -68,17 +68,8 @@ def running_server(
         ssl_certfile=tls[0] if tls else None,
         ssl_keyfile=tls[1] if tls else None,
     )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the server did not start"
-        time.sleep(0.01)
-    bound = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield VerifyServer(f"{'https' if tls else 'http'}://127.0.0.1:{bound}", service)
-    finally:
-        service.model.scheduler.stop()  # as a signal does
-        server.should_exit = True
-        thread.join(20)
-        assert not thread.is_alive(), "the server did not stop"
+    with listening(uvicorn.Server(config)) as bound:
+        try:
+            yield VerifyServer(f"{'https' if tls else 'http'}://127.0.0.1:{bound}", service)
+        finally:
+            service.model.scheduler.stop()  # as a signal does
