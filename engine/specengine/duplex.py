@@ -27,6 +27,7 @@ from specengine.drafters import Drafter
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason, Progress, Reviewed, Version
 from specengine.logprobs import TokenLogprobs
+from specengine.rules.coupled import CoupledRule
 from specengine.sequence import Tokens
 from specengine.serving.generation import Committed, Ended
 from specengine.statistics import Statistics
@@ -282,6 +283,7 @@ class _Answer:
             tuple(self._logprobs[: len(now.tokens)]),
             unverified=now.unverified,
             replaced=tuple(self._replaced),
+            rule=CoupledRule.name,
         )
 
     def _remarks(self, now: Version) -> Iterator[str]:

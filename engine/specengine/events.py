@@ -90,3 +90,5 @@ class Finished:
     unverified: Unverified | None = None
     replaced: tuple[Version, ...] = ()
     """What was shown meanwhile and the target would not have said: see `Reviewed`."""
+    rule: str | None = None
+    """The acceptance rule's name; None where nothing was verified, nor could have been."""

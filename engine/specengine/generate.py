@@ -116,6 +116,7 @@ class _Answer:
             error,
             tuple(dict.fromkeys(self._notices)),
             tuple(self._logprobs[: len(self._text.tokens)]),
+            rule=self._target.rule,
         )
 
     def _prompt_pass(self) -> Iterator[Chunk]:

@@ -29,6 +29,11 @@ class Target(Protocol):
     def n_ctx(self) -> int: ...
 
     @property
+    def rule(self) -> str | None:
+        """The acceptance rule's name; None where the target goes alone and nothing is verified."""
+        ...
+
+    @property
     def max_draft(self) -> int:
         """Draft tokens that one pass can verify."""
         ...
@@ -68,6 +73,7 @@ class LocalTarget:
         """
         self.vocab = vocab
         self.context = context
+        self.rule = rule.name
         self._transforms = transforms
         self._logprobs = logprobs
         self._on_prompt = on_prompt

@@ -28,7 +28,6 @@ from specchat.errors import SpecchatError
 from specchat.log import log_to_file
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile, load_registry
-from specchat.remote.address import is_url
 from specchat.remote.pair import RemoteOptions
 from specchat.runtime import AnswerOptions, Runtime
 from specchat.selection import select_profile, select_sampling
@@ -37,7 +36,6 @@ from specengine.chat_template import Turn
 from specengine.errors import CancelledError
 from specengine.events import Finished, Progress
 from specengine.inspection import InspectedRound
-from specengine.rules import default_rule
 
 _INTERRUPTED = 130
 
@@ -175,7 +173,7 @@ def _to_json(finished: Finished, profile: Profile, options: AnswerOptions) -> di
         "profile": profile.name,
         "target": profile.target,
         "drafter": (profile.draft or "none") if options.drafting else "none",
-        "rule": options.rule or _default_rule(profile, options),
+        "rule": finished.rule,
         **finished.stats.model_dump(),
         "notices": list(finished.notices),
         "unverified": finished.unverified and asdict(finished.unverified),
@@ -186,7 +184,3 @@ def _to_json(finished: Finished, profile: Profile, options: AnswerOptions) -> di
     if options.logprobs is not None:
         result["logprobs"] = [asdict(logprobs) for logprobs in finished.logprobs]
     return result
-
-
-def _default_rule(profile: Profile, options: AnswerOptions) -> str:
-    return "coupled" if is_url(profile.target) else default_rule(options.sampling)

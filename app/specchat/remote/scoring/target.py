@@ -91,6 +91,10 @@ class ScoringTarget:
         self._prompt_done = False
 
     @property
+    def rule(self) -> str | None:
+        return None if self._how.way == "alone" else self._how.rule.name
+
+    @property
     def max_draft(self) -> int:
         return 0 if self.doubt is not None or self._how.way == "alone" else _MAX_DRAFT
 

@@ -153,6 +153,7 @@ async def test_scale_out_is_used_where_it_is_enough(big: BigModel, tiny_model: P
     assert finished.stats.accepted > 0
     assert "/inference/v1/generate" in before
     assert (greedy.stats.acceptance_rate or 0) > 0.8
+    assert (finished.rule, greedy.rule) == ("token", "coupled")
 
 
 async def test_where_scale_out_is_disabled_scores_come_with_completions(
@@ -168,6 +169,15 @@ async def test_where_scale_out_is_disabled_scores_come_with_completions(
     assert last == "/v1/completions"
 
 
+def test_json_names_the_rule_that_verified(babbler: BigModel, tmp_path: Path) -> None:
+    untruncated = ("--temperature", "1", "--top-k", "0", "--top-p", "1", "--min-p", "0")
+    with serving(babbler, "vllm") as stand_in:
+        asked = ("ask", "Hi", "--target", stand_in.url, "--draft", "smollm2-135m", "--json")
+        done = specchat(tmp_path, *asked, *untruncated, "--max-tokens", "3", "--draft-length", "2")
+    answer = json.loads(done.stdout)
+    assert (answer["rule"], len(answer["tokens"])) == ("token", 3)
+
+
 async def test_settings_that_no_scores_are_enough_for_are_left_to_the_server(
     babbler: BigModel, tiny_model: Path
 ) -> None:
@@ -176,6 +186,7 @@ async def test_settings_that_no_scores_are_enough_for_are_left_to_the_server(
             finished = await ask(runtime, sampling=SamplingParams(temperature=0.8, seed=3))
         body = stand_in.requests[-1][1]
     assert finished.stats.drafted == 0
+    assert finished.rule is None
     assert len(finished.tokens) > 5
     assert (body["temperature"], body["top_k"], body["seed"]) == (0.8, 40, 3)
     assert "big answered alone: vLLM verifies drafts at temperature 0" in finished.notices[0]
