@@ -162,7 +162,8 @@ class Runtime:
     @property
     def placement(self) -> str:
         """What of the loaded models is on which GPU, in one line; empty where nothing is."""
-        return self._pair.placement if isinstance(self._pair, Pair | RemotePair) else ""
+        pair = self._pair
+        return "" if pair is None or isinstance(pair, ChatServer) else pair.placement
 
     @property
     def gpu_bytes(self) -> dict[str, int]:
@@ -349,8 +350,7 @@ class Runtime:
             yield from _answer_of(pair, turns, options)
             return
         prompt, notices = encode_prompt(pair, turns, max_tokens=options.max_tokens, raw=options.raw)
-        if isinstance(pair, Pair | RemotePair):
-            notices, pair.notices = (*notices, *pair.notices), []  # those of loading: once
+        notices, pair.notices = (*notices, *pair.notices), []  # those of loading: once
         if not self._measure(pair, options, emit):
             notices = (*notices, _NOT_REPRODUCIBLE)
         if isinstance(pair, Pair):

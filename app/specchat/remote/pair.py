@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 
 from specchat.remote.answer_room import answer_room
+from specchat.remote.draft_model import load_draft_model
 from specchat.remote.errors import RemoteError
 from specchat.remote.network import NetworkThread
 from specchat.remote.preparation import PreparedRemote
@@ -23,9 +24,7 @@ from specengine.cancel import AbortFlag
 from specengine.costs import PassCosts
 from specengine.drafting import Drafting, DraftMethod
 from specengine.duplex import Event, answer_with_hints
-from specengine.gguf import read_gguf
 from specengine.grammar import Grammar
-from specengine.offload import load_smaller, plan
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
 from specengine.placement import summary
 from specengine.rules.coupled import CoupledRule
@@ -77,28 +76,13 @@ class RemotePair:
         """What a person should know about how the draft model was loaded."""
         if ready.draft is not None:
             try:
-                self._draft = self._load_draft(ready.draft, options, on_progress)
+                self._draft = load_draft_model(
+                    ready.draft, options, abort.child(), on_progress, self.notices.append
+                )
             except BaseException:
                 self._vocabulary.close()
                 raise
         self._drafting = Drafting(self.vocab, self._draft, ready.vocabularies)
-
-    def _load_draft(
-        self, path: Path, options: LoadOptions, on_progress: Callable[[str, float], None]
-    ) -> LoadedModel:
-        [placement] = plan([read_gguf(path)], options.n_ctx, [options.gpu_layers.draft])
-        return load_smaller(
-            placement,
-            lambda smaller: LoadedModel(
-                path,
-                options,
-                self.abort.child(),
-                1,
-                lambda done: on_progress(path.name, done),
-                placement=smaller,
-            ),
-            lambda notice: self.notices.append(f"{path.name}: {notice}"),
-        )
 
     @property
     def placement(self) -> str:
@@ -120,7 +104,7 @@ class RemotePair:
 
     @property
     def costs(self) -> dict[str, PassCosts]:
-        return {} if self._draft is None else {self.files[0].name: self._draft.context.costs}
+        return {} if self._draft is None else {self._draft.costs_name: self._draft.context.costs}
 
     def calibrate(self) -> bool:
         """What a pass costs, the server knows; and drafts cost nothing that is needed here."""

@@ -14,6 +14,7 @@ import httpx
 from specchat.remote.address import Address
 from specchat.remote.answer_room import answer_room
 from specchat.remote.chat_server import ChatClient, ChatServer
+from specchat.remote.draft_model import load_draft_model
 from specchat.remote.errors import RemoteError, TryAgainError
 from specchat.remote.http import explain
 from specchat.remote.keys import Key
@@ -24,7 +25,6 @@ from specchat.remote.scoring.proof import Proof, prove
 from specchat.remote.scoring.sglang import SGLang
 from specchat.remote.scoring.target import ScoringTarget, Verification
 from specchat.remote.scoring.vllm import VLLM
-from specengine.calibrate import calibrate
 from specengine.cancel import AbortFlag
 from specengine.controller import AdaptiveDraftLength
 from specengine.costs import PassCosts
@@ -34,6 +34,7 @@ from specengine.generate import generate
 from specengine.llama.model import LlamaModel
 from specengine.llama.vocab import LlamaVocab
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
+from specengine.placement import summary
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.scoring import ScoresError, Way, way_to_verify
@@ -118,14 +119,13 @@ def open_scoring(
         return ChatServer(chat, server.model, network, abort, why=str(error))
     finally:
         vocabulary.close()
+    notices: list[str] = []
     try:
-        loaded = LoadedModel(
-            draft, options, abort.child(), 1, lambda done: on_progress(draft.name, done)
-        )
+        loaded = load_draft_model(draft, options, abort.child(), on_progress, notices.append)
     except BaseException:
         network.call(client.close())
         raise
-    return ScoringPair(server, client, proof, loaded, method, network, abort)
+    return ScoringPair(server, client, proof, loaded, method, network, abort, notices)
 
 
 class ScoringPair:
@@ -140,8 +140,11 @@ class ScoringPair:
         method: DraftMethod,
         network: NetworkThread,
         abort: AbortFlag,
+        notices: list[str],
     ) -> None:
+        """`notices`: what a person should know about how the draft model was loaded."""
         self.abort = abort
+        self.notices = notices
         self.method = method
         self.vocab = draft.vocab
         self._server = server
@@ -163,8 +166,8 @@ class ScoringPair:
 
     @property
     def placement(self) -> str:
-        """As `Pair.placement`: all of the draft model is on the CPU."""
-        return ""
+        """As `Pair.placement`, of the draft model."""
+        return summary({"draft": self._draft.placement})
 
     @property
     def files(self) -> list[Path]:
@@ -172,13 +175,13 @@ class ScoringPair:
 
     @property
     def costs(self) -> dict[str, PassCosts]:
-        return {self._draft.model.path.name: self._draft.context.costs}
+        return {self._draft.costs_name: self._draft.context.costs}
 
     def calibrate(self) -> bool:
         """Measure the draft model, if that was never done; whether it was done now."""
         if self._draft.context.costs:
             return False
-        calibrate(self._draft.context)
+        self._draft.calibrate()
         return True
 
     def remember(self, texts: Iterable[Sequence[int]]) -> None:

@@ -13,13 +13,18 @@ import pytest
 from numpy.typing import NDArray
 
 from specchat.models.registry import Profile, load_registry
+from specchat.remote import draft_model
 from specchat.runtime import AnswerOptions, Runtime
+from specengine import offload
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
 from specengine.context import Context
+from specengine.errors import OutOfMemoryError
 from specengine.events import Finished
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
+from specengine.pair import LoadedModel
+from specengine.placement import Device, Placement
 from specengine.sampling import SamplingParams
 from specengine.sequence import as_tokens
 from specengine.thread import EngineThread
@@ -257,3 +262,28 @@ async def test_without_a_draft_model_it_is_said_what_is_missing(babbler: BigMode
         async with remote_runtime(stand_in.url, "lookup") as runtime:
             finished = await ask(runtime)
     assert "name a draft model that has its vocabulary" in finished.notices[0]
+
+
+async def test_the_draft_model_has_the_gpu_and_what_found_no_room_is_said_once(
+    babbler: BigModel, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Crowded(LoadedModel):
+        def __init__(self, *arguments: Any, placement: Placement, **options: Any) -> None:
+            if placement.n_gpu_layers > 20:
+                raise OutOfMemoryError("unable to allocate CUDA0 buffer")
+            super().__init__(*arguments, placement=placement, **options)
+
+    # llama.cpp takes its CPU for a GPU.
+    device = Device("CPU", "a GPU", free=8 << 30, total=8 << 30)
+    monkeypatch.setattr(offload, "gpu_devices", lambda _: [device])
+    monkeypatch.setattr(draft_model, "LoadedModel", Crowded)
+    with serving(babbler, "sglang") as stand_in:
+        async with remote_runtime(stand_in.url, tiny_model) as runtime:
+            placement = runtime.placement
+            first, second = [await ask(runtime, max_tokens=2) for _ in range(2)]
+    assert placement.startswith("draft 15/31 layers on a GPU")
+    assert first.notices == (
+        f"{tiny_model.name}: the GPU has no room for 31 layers, so 15 are there: "
+        "unable to allocate CUDA0 buffer",
+    )
+    assert second.notices == ()
