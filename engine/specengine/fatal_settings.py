@@ -1,9 +1,11 @@
-"""Settings in a model's header at which llama.cpp ends the process instead of refusing the file."""
+"""What of a model's header makes llama.cpp end the process instead of refusing the file."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
+
+from specengine.feed_forward import missing_feed_forward
 
 if TYPE_CHECKING:
     from specengine.gguf import GGUF
@@ -29,6 +31,8 @@ def fatal_setting(gguf: GGUF) -> str | None:
     for key, value in gguf.metadata.items():
         if key.endswith("_epsilon") and isinstance(value, float) and not 0 <= value < math.inf:
             return f"{key} is {value}"
+    if missing := missing_feed_forward(gguf):
+        return f"it lacks {missing}"
     return None
 
 

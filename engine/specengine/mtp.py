@@ -7,19 +7,19 @@ header, before anything is loaded.
 from __future__ import annotations
 
 from specengine.errors import ModelFileError
+from specengine.feed_forward import DENSE, ROUTER
 from specengine.gguf import GGUF
 
 _EVERY_HEAD = ("nextn.eh_proj", "nextn.enorm", "nextn.hnorm")
-_ROUTER, _DENSE = "ffn_gate_inp", ("ffn_gate", "ffn_up", "ffn_down")  # one or the other
 
 # What llama.cpp's graphs of these architectures ask of each head besides.
 _NEEDS: dict[str, tuple[str, ...]] = {
-    "glm4moe": (_ROUTER,),
-    "mimo2": ("attn_qkv", *_DENSE),
-    "nemotron_h_moe": (_ROUTER, "nextn.shared_head_norm"),
+    "glm4moe": (ROUTER,),
+    "mimo2": ("attn_qkv", *DENSE),
+    "nemotron_h_moe": (ROUTER, "nextn.shared_head_norm"),
     "qwen35": (),
-    "qwen35moe": (_ROUTER,),
-    "qwen3next": (_ROUTER,),
+    "qwen35moe": (ROUTER,),
+    "qwen3next": (ROUTER,),
     "step35": (),
 }
 _ONE_FOR_EACH_TOKEN = ("mimo2", "step35")  # the others run one head, which repeats itself
@@ -64,7 +64,7 @@ def _missing(target: GGUF, count: int) -> str | None:
     names = {tensor.name for tensor in target.tensors}
     for layer in range(target.n_layer - count, target.n_layer):
         block = f"blk.{layer}."
-        dense = () if f"{block}{_ROUTER}.weight" in names else _DENSE
+        dense = () if f"{block}{ROUTER}.weight" in names else DENSE
         for part in (*_EVERY_HEAD, *_NEEDS[target.architecture], *dense):
             if f"{block}{part}.weight" not in names:
                 return f"{block}{part}.weight"
