@@ -1,4 +1,6 @@
-"""Keeps what passes cost from one run to the next: measured once per model, build and threads."""
+"""Keeps what passes cost from one run to the next: measured once per model, build, threads and
+place: the layers that are on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,27 @@ class CostStore:
         self._n_threads = n_threads
 
     def load(self, models: Sequence[Path]) -> dict[str, dict[int, float]]:
-        """What is known of `models`, by file name."""
+        """What is known of `models` wherever they were, by `placement.costs_name`."""
         known = self._read()
-        return {path.name: known[key] for path in models if (key := self._key(path)) in known}
+        return {
+            path.name + key.removeprefix(own): costs
+            for path in models
+            for own in [self._key(path)]
+            for key, costs in known.items()
+            if _is_of(key, own)
+        }
 
     def save(self, models: Sequence[Path], costs: Mapping[str, PassCosts]) -> None:
-        """Remember `costs`, by file name. A folder that cannot be written costs a measurement."""
+        """Remember `costs` of `models`, by `placement.costs_name`. A folder that cannot be written
+        costs a measurement.
+        """
         known = self._read()
         with contextlib.suppress(OSError):
-            known.update({self._key(path): costs[path.name].as_dict() for path in models})
+            for path in models:
+                own = self._key(path)
+                for name, learned in costs.items():
+                    if _is_of(name, path.name):
+                        known[own + name.removeprefix(path.name)] = learned.as_dict()
             self._file.parent.mkdir(parents=True, exist_ok=True)
             new = self._file.with_suffix(".new")
             new.write_text(json.dumps(known), encoding="utf-8")
@@ -50,6 +64,12 @@ class CostStore:
             return {}
 
     def _key(self, path: Path) -> str:
+        """Of a model on the CPU."""
         stat = path.stat()
         threads = self._n_threads or "auto"
         return f"{path.name} {stat.st_size} {threads} {LLAMA_CPP_PYTHON_VERSION}"
+
+
+def _is_of(name: str, model: str) -> bool:
+    """Whether `name` is that of `model`, with or without a place after it."""
+    return name == model or name.startswith(f"{model} ")

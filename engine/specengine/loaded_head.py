@@ -22,7 +22,7 @@ from specengine.llama.layer_inputs import LayerInputs
 from specengine.llama.model import LlamaModel
 from specengine.llama.mtp_cache import FinalStates, MtpCache
 from specengine.llama.threads import default_threads
-from specengine.placement import Placement
+from specengine.placement import Placement, costs_name
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 
@@ -62,7 +62,7 @@ class LoadedHead:
     @property
     def costs_name(self) -> str:
         """What its costs are kept under."""
-        return self.name if self.path is None else self.path.name
+        return self.name if self.path is None else costs_name(self.path.name, self.placement)
 
     def drafter(self, transforms: Transforms, rule: AcceptanceRule) -> Drafter:
         """The drafter of one answer."""
@@ -125,7 +125,7 @@ def load_head(
         model.close()
         raise
     target.context.record(features)
-    costs = PassCosts(options.costs.get(path.name))
+    costs = PassCosts(options.costs.get(costs_name(path.name, placement)))
     return LoadedHead(path.stem, cache, target, costs, abort, model=model, placement=placement)
 
 

@@ -31,7 +31,7 @@ from specengine.llama.vocab import LlamaVocab
 from specengine.loaded_head import LoadedHead, load_head, load_own_heads
 from specengine.mtp import check_own_heads
 from specengine.offload import load_smaller, plan
-from specengine.placement import GpuLayers, Placement, summary, usage
+from specengine.placement import GpuLayers, Placement, costs_name, summary, usage
 from specengine.rules import AcceptanceRule, make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.sequence import as_tokens, common_prefix
@@ -56,7 +56,7 @@ class LoadOptions:
     use_extra_bufts: bool = True
     gpu_layers: GpuLayers = field(default_factory=GpuLayers)
     costs: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
-    """Pass costs by file name, as an earlier run measured them."""
+    """Pass costs by `placement.costs_name`, as an earlier run measured them."""
 
 
 class LoadedModel:
@@ -108,7 +108,7 @@ class LoadedModel:
         self.vocab = self.model.vocab
         layers = [(share.device.name, share.n_layers) for share in gpu]
         self._parameters = f"{self._cache.layout} {options.use_extra_bufts} {layers}"
-        self.context = Context(self._cache, costs=PassCosts(options.costs.get(path.name)))
+        self.context = Context(self._cache, costs=PassCosts(options.costs.get(self.costs_name)))
 
     @property
     def name(self) -> str:
@@ -121,7 +121,7 @@ class LoadedModel:
     @property
     def costs_name(self) -> str:
         """What its costs are kept under."""
-        return self.path.name
+        return costs_name(self.path.name, self.placement)
 
     @property
     def handle(self) -> Any:
@@ -355,7 +355,7 @@ class Pair:
 
     @property
     def costs(self) -> dict[str, PassCosts]:
-        """What passes cost, by file name: to be kept, and given back as `LoadOptions.costs`."""
+        """What passes cost, by `costs_name`: to be kept, and given back as `LoadOptions.costs`."""
         return {m.costs_name: m.context.costs for m in self._loaded}
 
     def calibrate(self) -> bool:

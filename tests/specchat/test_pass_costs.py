@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,18 @@ def test_costs_come_back_for_the_same_model_and_threads(tmp_path: Path) -> None:
     store.save([target], {"t.gguf": PassCosts({1: 0.1, 5: 0.2})})
     assert store.load([target, draft]) == {"t.gguf": {1: 0.1, 5: 0.2}}
     assert CostStore(tmp_path / "costs.json", n_threads=1).load([target]) == {}
+
+
+def test_each_place_of_a_model_has_costs_of_its_own(tmp_path: Path) -> None:
+    target, file = model(tmp_path, "t.gguf"), tmp_path / "costs.json"
+    store = CostStore(file, n_threads=2)
+    on_gpu = "t.gguf 12 on CUDA0 NVIDIA H200"
+    store.save([target], {on_gpu: PassCosts({1: 0.1})})
+    assert store.load([target]) == {on_gpu: {1: 0.1}}
+    store.save([target], {"t.gguf": PassCosts({1: 0.9}), "t.gguf2": PassCosts({1: 5})})
+    assert store.load([target]) == {on_gpu: {1: 0.1}, "t.gguf": {1: 0.9}}
+    on_cpu = f"t.gguf 10 2 {LLAMA_CPP_PYTHON_VERSION}"
+    assert set(json.loads(file.read_text())) == {on_cpu, f"{on_cpu} 12 on CUDA0 NVIDIA H200"}
 
 
 def test_another_file_of_the_same_name_is_measured_anew(tmp_path: Path) -> None:

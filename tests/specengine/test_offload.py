@@ -76,6 +76,19 @@ def test_a_pair_is_planned_told_to_llama_and_works(
     loaded.close()
 
 
+@pytest.mark.usefixtures("gpu")
+def test_pass_costs_that_were_measured_with_other_layers_there_are_not_used(
+    tiny_model: Path,
+) -> None:
+    costs = {tiny_model.name: {1: 9.0}, f"{tiny_model.name} 31 on CPU a GPU": {1: 3.0}}
+    for layers, known in ((0, {1: 9.0}), (31, {1: 3.0}), (12, {})):
+        placed = GpuLayers(target=layers)
+        options = LoadOptions(n_ctx=256, n_threads=1, gpu_layers=placed, costs=costs)
+        loaded = Pair(tiny_model, method="none", options=options)
+        loaded.close()
+        assert loaded.context.costs.as_dict() == known
+
+
 def test_without_a_share_every_gpu_is_left_alone(
     tiny_model: Path, given: list[SimpleNamespace]
 ) -> None:

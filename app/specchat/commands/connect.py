@@ -159,10 +159,10 @@ def _gain(found: Examination, draft: str) -> float | None:
     if draft not in DRAFTERS_WITHOUT_MODEL:
         model = ensure_model(load_registry(locations.registry_file()).resolve(draft))
         store = CostStore(locations.cache_dir() / "pass-costs.json", load_settings().threads)
-        costs = store.load([model]).get(model.name)
-        if costs is None:
+        known = list(store.load([model]).values())
+        if not known:
             return None
-        draft_s, acceptance = PassCosts(costs).seconds(1), TYPICAL_MODEL
+        draft_s, acceptance = PassCosts(known[-1]).seconds(1), TYPICAL_MODEL
     passes = PassCosts(found.passes_s)
     narrowest = min(found.passes_s)
     return expected_gain(
