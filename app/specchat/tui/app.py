@@ -48,6 +48,7 @@ class SpecchatApp(App[None]):
     def __init__(self, services: Services) -> None:
         super().__init__(driver_class=_driver())
         self._services = services
+        self._is_quitting = False
         for theme in THEMES:
             self.register_theme(theme)
 
@@ -62,12 +63,11 @@ class SpecchatApp(App[None]):
         self._leave_when_told_to()
 
     def _leave_when_told_to(self) -> None:
-        """`kill` ends the chat as Ctrl+Q does. SIGHUP need not: there is no terminal to restore,
-        and writing to it would block.
-        """
+        """`kill`, and the end of the terminal, end the chat as Ctrl+Q does."""
         if sys.platform != "win32":
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGTERM, self._start_to_quit)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, self._start_to_quit)
 
     def notify(
         self,
@@ -95,7 +95,9 @@ class SpecchatApp(App[None]):
         self._start_to_quit()
 
     def _start_to_quit(self) -> None:
-        self.run_worker(self._quit(), group="quit", exclusive=True)
+        if not self._is_quitting:  # a second start would cut off the first amid its saving
+            self._is_quitting = True
+            self.run_worker(self._quit(), group="quit")
 
     def _fatal_error(self) -> None:
         """Leaves with one line. A traceback would show the person's words; it goes to the log."""

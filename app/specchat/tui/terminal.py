@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 @contextmanager
@@ -30,7 +35,12 @@ def terminal_for_screen(log: Path) -> Iterator[None]:
     encoding = sys.__stderr__.encoding
     error = os.dup(2)
     terminal = next((number for number in (2, 1) if os.isatty(number)), 2)
-    with os.fdopen(os.dup(terminal), "w", encoding=encoding, errors="backslashreplace") as screen:
+    with io.TextIOWrapper(
+        io.BufferedWriter(_Terminal(os.dup(terminal), "w")),
+        encoding=encoding,
+        errors="backslashreplace",
+        line_buffering=True,
+    ) as screen:
         os.dup2(log_descriptor, 2)
         os.close(log_descriptor)
         sys.stderr = sys.__stderr__ = screen  # type: ignore[misc]
@@ -40,3 +50,15 @@ def terminal_for_screen(log: Path) -> Iterator[None]:
             sys.stderr, sys.__stderr__ = before  # type: ignore[misc]
             os.dup2(error, 2)
             os.close(error)
+
+
+class _Terminal(io.FileIO):
+    """Takes whatever is written, even where the terminal is gone: an error would end the thread
+    that writes, and then Textual waits for it for ever.
+    """
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import tty
+from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any
 
@@ -14,20 +14,35 @@ from textual import events
 if sys.platform == "win32":
     pytest.skip("Textual's own driver is used there", allow_module_level=True)
 
+import tty
+from termios import TCSANOW
+
 from specchat.tui.driver import TerminalDriver
+
+
+@dataclass
+class Screens:
+    """What the driver sees of an app: the widget that takes what is typed."""
+
+    focused: object = None
 
 
 class Listening(TerminalDriver):
     """A driver that only listens; `heard` are its messages."""
 
-    def __init__(self, terminal: int) -> None:
+    def __init__(self, terminal: int, app: Screens | None = None) -> None:
         self.fileno = terminal
         self.exit_event = Event()
-        self._debug = False
         self.heard: list[Any] = []
+        self.is_gone = False
+        self._debug = False
+        self._app: Any = app or Screens(focused="the prompt")
 
     def process_message(self, message: Any) -> None:
         self.heard.append(message)
+
+    def hang_up(self) -> None:
+        self.is_gone = True
 
 
 def heard(data: bytes, *, hang_up: bool = False) -> list[Any]:
@@ -47,10 +62,12 @@ def heard(data: bytes, *, hang_up: bool = False) -> list[Any]:
             thread.join(0.01)
             assert thread.is_alive()
         driver.exit_event.set()
-        os.close(ours)
     thread.join(10)
     assert not thread.is_alive()
+    if not hang_up:
+        os.close(ours)
     os.close(theirs)
+    assert driver.is_gone == hang_up
     return driver.heard
 
 
@@ -82,5 +99,26 @@ def test_escape_alone_is_the_key() -> None:
     assert [key.key for key in driver.heard] == ["escape"]
 
 
-def test_a_terminal_that_goes_away_ends_the_thread() -> None:
+def test_what_is_typed_before_there_is_a_prompt_waits_for_it() -> None:
+    ours, theirs = os.openpty()
+    os.write(ours, b"so")  # while the program starts the terminal still waits for whole lines
+    tty.setraw(theirs, TCSANOW)
+    app = Screens()
+    driver = Listening(theirs, app)
+    thread = Thread(target=driver.run_input_thread)
+    thread.start()
+    os.write(ours, b"on")
+    thread.join(0.2)
+    assert driver.heard == []
+    app.focused = "the prompt"
+    while len(driver.heard) < 4:
+        thread.join(0.01)
+    driver.exit_event.set()
+    thread.join(10)
+    os.close(ours)
+    os.close(theirs)
+    assert [key.character for key in driver.heard] == ["s", "o", "o", "n"]
+
+
+def test_a_terminal_that_goes_away_ends_the_thread_and_is_told() -> None:
     assert [key.character for key in heard(b"ab", hang_up=True)] in (["a", "b"], [])

@@ -21,6 +21,19 @@ with terminal_for_screen(Path(sys.argv[1])):
 os.write(2, b"after")
 """
 
+SCREEN_OF_A_LOST_TERMINAL = """
+import os, sys
+from pathlib import Path
+from specchat.tui.terminal import terminal_for_screen
+ours, theirs = os.openpty()
+os.dup2(theirs, 2)
+with terminal_for_screen(Path(sys.argv[1])):
+    os.close(ours)
+    sys.__stderr__.write("a frame")
+    sys.__stderr__.flush()
+print("done")
+"""
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="descriptors of POSIX")
 
 
@@ -77,6 +90,11 @@ def test_with_standard_error_sent_elsewhere_the_screen_is_on_standard_output(
     assert os.read(ours, 1000) == b"screen"
     os.close(ours)
     assert errors.read_text() == "after"
+
+
+def test_what_is_written_after_the_terminal_has_gone_is_dropped(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SCREEN_OF_A_LOST_TERMINAL, str(tmp_path / "log")]
+    assert subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout == b"done\n"
 
 
 def test_a_terminal_without_a_screen_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
