@@ -12,7 +12,7 @@ from typing import Any
 from specengine.cancel import AbortFlag
 from specengine.errors import CancelledError, ModelFileError
 from specengine.gguf import read_gguf, read_language_model
-from specengine.llama import library
+from specengine.llama import huge_pages, library
 from specengine.llama.backends import device_list
 from specengine.llama.vocab import LlamaVocab
 from specengine.placement import Share
@@ -57,6 +57,8 @@ class LlamaModel:
         params.load_mtp = own_heads
 
         def report(fraction: float, _: object) -> bool:
+            if fraction == 0:  # the room for the weights is there, and empty
+                huge_pages.ask()
             if on_progress is not None:
                 on_progress(fraction)
             return not (abort is not None and abort.is_set())
