@@ -8,10 +8,11 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from specchat import locations
+from specchat.answer_options import AnswerOptions
 from specchat.errors import SpecchatError
 from specchat.kept_states import KeptStates
 from specchat.models.registry import Profile, Registry
@@ -30,16 +31,13 @@ from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn
 from specengine.context import SavedCache
 from specengine.conversation import alternating
-from specengine.drafting import DraftMethod
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, Progress, Reviewed
 from specengine.inspection import InspectedRound
-from specengine.pair import MAX_DRAFT, LoadOptions, Pair
+from specengine.pair import LoadOptions, Pair
 from specengine.placement import GpuLayers
-from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics
 from specengine.thread import EngineThread
-from specengine.unverified import Begun
 
 logger = logging.getLogger(__name__)
 
@@ -51,31 +49,6 @@ _NOT_REPRODUCIBLE = (
     "this build of llama.cpp rounds by the width of a pass whatever is done about it: "
     "--reproducible texts may differ at near-ties"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerOptions:
-    """What a person may ask of one answer; None leaves the choice to the engine."""
-
-    sampling: SamplingParams = field(default_factory=SamplingParams)
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
-    rule: str | None = None
-    draft_max: int = MAX_DRAFT
-    draft_length: int | None = None
-    drafting: bool = True
-    drafter: DraftMethod | None = None
-    raw: bool = False
-    reproducible: bool = False
-    logprobs: int | None = None
-    grammar: str | None = None
-    """GBNF that the answer must follow."""
-    inspect: bool = False
-    """Report every round, before the Chunk that it gave; only a target on this machine can."""
-    chat_id: int | None = None
-    """The chat that the question belongs to: what is kept of its cache is used."""
-    begun: Begun | None = None
-    """Verify this answer and go on with it; only a target on a verify server can."""
 
 
 class Runtime:

@@ -13,8 +13,9 @@ from pathlib import Path
 from textual.widgets import TextArea
 
 from specchat import locations
+from specchat.answer_options import AnswerOptions
 from specchat.models.registry import load_registry
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services

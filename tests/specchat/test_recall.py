@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from specchat import locations
+from specchat.answer_options import AnswerOptions
 from specchat.kept_states import KeptStates
 from specchat.models.registry import load_registry
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specengine.chat_template import Turn
 from specengine.events import Finished, Progress
 from specengine.pair import Pair

@@ -8,8 +8,9 @@ import pytest
 import pytest_asyncio
 
 from specchat import locations
+from specchat.answer_options import AnswerOptions
 from specchat.models.registry import load_registry
-from specchat.runtime import AnswerOptions, Event, Runtime
+from specchat.runtime import Event, Runtime
 from specengine.chat_template import Turn
 from specengine.errors import CancelledError
 from specengine.events import Chunk, Finished, Progress

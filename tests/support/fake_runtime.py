@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from specchat.answer_options import AnswerOptions
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
-from specchat.runtime import AnswerOptions, Event
+from specchat.runtime import Event
 from specengine.chat_template import Turn
 from specengine.events import Chunk, Finished, Progress
 from specengine.statistics import Statistics

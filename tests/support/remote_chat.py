@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from specchat.answer_options import AnswerOptions
 from specchat.models.registry import Profile, load_registry
 from specchat.remote.pair import RemoteOptions
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specengine.chat_template import Turn
 from specengine.events import Chunk, Finished, Reviewed
 from specengine.sampling import SamplingParams

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from specchat.answer_options import AnswerOptions
 from specchat.benchmark.conditions import Condition
 from specchat.benchmark.energy import EnergyMeter
 from specchat.benchmark.machine import describe_machine, describe_model
@@ -23,7 +24,7 @@ from specchat.benchmark.summary import ALONE, bound, comparisons, figures
 from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specchat.version import __version__
 from specengine.chat_template import Turn
 from specengine.errors import SpecEngineError

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Protocol
 
+from specchat.answer_options import AnswerOptions
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.report import Measured, OwnTiming
 from specchat.benchmark.summary import ALONE
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specengine.chat_template import Turn
 from specengine.events import Chunk, Finished
 from specengine.pair import MAX_DRAFT, Pair

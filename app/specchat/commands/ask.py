@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from specchat import locations
+from specchat.answer_options import AnswerOptions
 from specchat.commands.answer_printer import AnswerPrinter
 from specchat.commands.event_progress import EventProgress
 from specchat.commands.flags import (
@@ -29,7 +30,7 @@ from specchat.log import log_to_file
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile, load_registry
 from specchat.remote.pair import RemoteOptions
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specchat.selection import select_profile, select_sampling
 from specchat.tui.printable import one_line
 from specengine.chat_template import Turn

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from specchat import locations
+from specchat.answer_options import AnswerOptions
 from specchat.commands.flags import (
     profile_flags,
     sampling_flags,
@@ -24,7 +25,7 @@ from specchat.models.registry import Model, Profile, Registry, load_registry
 from specchat.models.scan import scan
 from specchat.models.store import ModelStore
 from specchat.remote.pair import RemoteOptions
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specchat.selection import adjusted, select_profile, select_sampling
 from specchat.settings import Settings
 from specchat.storage import ChatStore

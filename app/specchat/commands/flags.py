@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from specchat.runtime import AnswerOptions
+from specchat.answer_options import AnswerOptions
 from specchat.settings import Settings, load_settings
 from specengine.errors import GrammarError, SamplingError
 from specengine.json_schema import json_schema_to_gbnf

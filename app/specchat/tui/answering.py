@@ -9,9 +9,9 @@ from dataclasses import replace
 from textual.content import Content
 from textual.screen import Screen
 
+from specchat.answer_options import AnswerOptions
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile
-from specchat.runtime import AnswerOptions
 from specchat.storage.records import Status
 from specchat.tui.background import Background
 from specchat.tui.conversation import Entry

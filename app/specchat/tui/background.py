@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from specchat.runtime import AnswerOptions
+from specchat.answer_options import AnswerOptions
 from specchat.tui.services import Runtime
 from specengine.chat_template import Turn
 

@@ -7,10 +7,11 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
+from specchat.answer_options import AnswerOptions
 from specchat.errors import SpecchatError
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
-from specchat.runtime import AnswerOptions, Event
+from specchat.runtime import Event
 from specchat.tui.services import Runtime
 from specengine.chat_template import Turn
 from specengine.errors import CancelledError, SpecEngineError

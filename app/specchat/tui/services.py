@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from specchat.answer_options import AnswerOptions
 from specchat.models.registry import Model, Profile, Registry
 from specchat.models.scan import Found
-from specchat.runtime import AnswerOptions, Event
+from specchat.runtime import Event
 from specchat.storage import ChatStore
 from specchat.tui.theme import DARK
 from specengine.chat_template import Turn

@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from specchat.answer_options import AnswerOptions
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.sides import LocalSide, default_names, local_sides
-from specchat.runtime import AnswerOptions, Event, Runtime
+from specchat.runtime import Event, Runtime
 from specengine.chat_template import Turn
 from specengine.events import Chunk, Finished, Progress
 from specengine.sampling import SamplingParams

@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
+from specchat.answer_options import AnswerOptions
 from specchat.commands import ask
 from specchat.models.registry import Profile
-from specchat.runtime import AnswerOptions, Event
+from specchat.runtime import Event
 from specengine.chat_template import Turn
 from specengine.events import Progress
 from support.fake_runtime import FakeRuntime, Script

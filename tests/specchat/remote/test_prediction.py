@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from specchat.answer_options import AnswerOptions
 from specchat.remote.pair import RemoteOptions
 from specchat.remote.prediction import text_to_edit
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specengine.chat_template import Turn
 from specengine.events import Finished
 from specengine.sampling import SamplingParams

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from specchat.answer_options import AnswerOptions
 from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.models.registry import Profile, load_registry
 from specchat.remote import stream
 from specchat.remote.pair import RemoteOptions
 from specchat.remote.stream import RemoteStream
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specengine.chat_template import Turn
 from specengine.events import Finished
 from specengine.sampling import SamplingParams

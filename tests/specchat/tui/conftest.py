@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from specchat.answer_options import AnswerOptions
 from specchat.models.registry import Profile, Registry, load_registry
-from specchat.runtime import AnswerOptions
 from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services

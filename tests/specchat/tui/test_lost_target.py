@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from specchat.answer_options import AnswerOptions
 from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.models.registry import Profile
 from specchat.remote import stream
 from specchat.remote.pair import RemoteOptions
 from specchat.remote.stream import OnLoss
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specchat.storage import ChatStore
 from specchat.tui import verifier
 from specchat.tui.app import SpecchatApp

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from specchat.answer_options import AnswerOptions
 from specchat.models.registry import Registry
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from specchat.answer_options import AnswerOptions
 from specchat.models.registry import Profile, load_registry
 from specchat.remote import draft_model
-from specchat.runtime import AnswerOptions, Runtime
+from specchat.runtime import Runtime
 from specengine import offload
 from specengine.cancel import AbortFlag
 from specengine.chat_template import Turn, encode_chat
