@@ -26,7 +26,7 @@ from specchat.models.sizes import readable_size
 from specchat.models.store import ModelStore
 from specchat.settings import load_settings
 from specengine.errors import SpecEngineError
-from specengine.llama import environment, library
+from specengine.llama import environment, huge_pages, library
 from specengine.llama.cpu import this_cpu
 from specengine.llama.probe import ProbeResult, forget, library_folder, probe
 
@@ -59,6 +59,7 @@ def diagnose() -> Iterator[Check]:
     yield check_probe(result)
     yield check_amx(result)
     yield check_threads()
+    yield check_huge_pages()
     yield check_gpu(result)
     yield check_flash_attention()
     yield check_compiler()
@@ -152,6 +153,23 @@ def check_threads() -> Check:
         status="warn",
         detail=f"{setting} makes threads spin: beside one busy program a pass is 100 times slower",
         remedy="unset OMP_WAIT_POLICY GOMP_SPINCOUNT",
+    )
+
+
+def check_huge_pages() -> Check:
+    """Whether weights can lie in huge pages, which speeds up every pass over one token."""
+    mode = huge_pages.mode()
+    if mode is None:
+        detail = "this system gives none to programs like this"
+        return Check(name="huge pages", status="ok", detail=detail)
+    if mode != "never":
+        detail = f"weights lie in pages of 2 MB where there is room ({mode})"
+        return Check(name="huge pages", status="ok", detail=detail)
+    return Check(
+        name="huge pages",
+        status="warn",
+        detail="the kernel gives none: on CPUs answers are about a tenth slower than they could be",
+        remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
     )
 
 

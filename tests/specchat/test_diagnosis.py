@@ -8,6 +8,7 @@ import pytest
 
 from specchat import diagnosis
 from specchat.installation import Installer, rebuild_command
+from specengine.llama import huge_pages
 from specengine.llama.cpu import Cpu
 from specengine.llama.probe import ProbeResult
 from specengine.placement import Device
@@ -98,6 +99,18 @@ def test_threads_that_spin_are_told(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert diagnosis.check_threads().status == status
+
+
+@pytest.mark.parametrize(
+    ("mode", "status"), [("madvise", "ok"), ("always", "ok"), ("never", "warn"), (None, "ok")]
+)
+def test_a_kernel_set_to_give_no_huge_pages_is_told(
+    monkeypatch: pytest.MonkeyPatch, mode: str | None, status: str
+) -> None:
+    monkeypatch.setattr(huge_pages, "mode", lambda: mode)
+    check = diagnosis.check_huge_pages()
+    assert check.status == status
+    assert (check.remedy is not None) == (status == "warn")
 
 
 def test_another_version_of_the_bindings_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,17 +2,19 @@
 
 A pass over one token reads all weights once. In pages of 4 KB every page costs a walk through the
 page tables, and the processor's prefetching stops at its end; in pages of 2 MB such a pass was
-measured to take 10 to 15% less time. Most distributions give huge pages only to programs
-that ask for them ("madvise" in /sys/kernel/mm/transparent_hugepage/enabled), and llama.cpp does not.
+measured to take 10 to 15% less time. Most distributions give huge pages only to programs that ask
+for them, and llama.cpp does not.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+_MODE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _MAPS = Path("/proc/self/maps")
 _LARGE = 16 << 20  # bytes; of smaller mappings there is little to win
 _MADV_HUGEPAGE = 14  # Linux's number, the same on all its platforms with huge pages
@@ -29,6 +31,17 @@ def ask() -> None:
     madvise = ctypes.CDLL(None).madvise
     for start, size in large_mappings(_MAPS.read_text()):
         madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _MADV_HUGEPAGE)
+
+
+def mode() -> str | None:
+    """When the kernel gives huge pages: "always", "madvise" (to those that ask) or "never"; None
+    where it has none.
+    """
+    try:
+        chosen = re.search(r"\[(\w+)\]", _MODE.read_text())
+    except OSError:
+        return None
+    return chosen[1] if chosen else None
 
 
 def large_mappings(maps: str) -> Iterator[tuple[int, int]]:
