@@ -15,7 +15,8 @@ from specengine.errors import CancelledError
 
 # In the order of what they tell; measured until the time is up.
 _WIDTHS = (1, 5, 2, 9, 3, 17, 4, 6, 8, 12, 7, 13)
-_PROMPT = 64  # tokens before the measured ones
+_ESSENTIAL = (1, 5)  # measured whatever it takes: without both nothing is known of drafting
+_PROMPT = 16  # tokens before the measured ones
 
 
 def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
@@ -23,13 +24,17 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
 
     Empties the cache. Raises CancelledError where the context is aborted: nothing was measured.
     """
-    started = time.perf_counter()
     widest = min(context.max_rows, context.n_ctx - _PROMPT)
-    tokens = np.arange(_PROMPT + max(widest, 0), dtype=np.int32) % context.n_vocab
+    if widest < 1:
+        return
+    tokens = np.arange(_PROMPT + widest, dtype=np.int32) % context.n_vocab
     try:
         with _forgotten_if_cancelled(context.costs, _WIDTHS):
+            context.logits(tokens[:_PROMPT])
+            started = time.perf_counter()
             for width in _WIDTHS:
-                if width > widest or time.perf_counter() - started > budget_s:
+                late = time.perf_counter() - started > budget_s
+                if width > widest or (late and width not in _ESSENTIAL):
                     continue
                 sequence = tokens[: _PROMPT + width]
                 context.logits(sequence, last=width)

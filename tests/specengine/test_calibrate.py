@@ -52,6 +52,14 @@ def test_calibration_leaves_out_the_first_pass_of_a_width_and_empties_the_cache(
     assert cache.held == []
 
 
+def test_when_its_time_is_up_only_a_pass_alone_and_one_with_a_draft_are_measured() -> None:
+    """A width of 5 guessed from that of 2 once kept a draft model from ever being used."""
+    context = Context(PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=17))
+    calibrate(context, budget_s=-1)
+    assert set(context.costs.as_dict()) == {1, 5}
+    assert context.costs.seconds(5) / context.costs.seconds(1) == pytest.approx(25, rel=0.1)
+
+
 def test_a_calibration_that_was_cancelled_is_done_anew() -> None:
     cache = PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=17)
     context = Context(cache)

@@ -89,14 +89,7 @@ def test_calibration_measures_the_widths_that_drafts_have() -> None:
     assert cache.held == []
 
 
-def test_calibration_stops_when_its_time_is_up() -> None:
-    cache = FakeKVCache(markov(8, seed=1), 8, n_ctx=256, n_batch=128)
-    context = Context(cache)
-    calibrate(context, budget_s=-1.0)
-    assert context.costs.as_dict() == {}
-
-
 def test_calibration_of_a_context_that_is_too_small_does_nothing() -> None:
-    cache = FakeKVCache(markov(8, seed=1), 8, n_ctx=32)
+    cache = FakeKVCache(markov(8, seed=1), 8, n_ctx=16)
     calibrate(Context(cache))
     assert cache.passes == 0
