@@ -100,10 +100,17 @@ class BlockContext(FeatureContext[BlockHead]):
         self.costs.observe(k, self.decode_s - started)
         return rows
 
+    @property
+    def _calibrated(self) -> list[int]:
+        return sorted({min(k, self._head.longest) for k in _CALIBRATED})
+
+    @property
+    def is_calibrated(self) -> bool:
+        return self.costs.knows(self._calibrated)
+
     def calibrate(self) -> None:
         """Measure what drafts cost, into `costs`. Empties the cache; raises CancelledError."""
-        lengths = sorted({min(k, self._head.longest) for k in _CALIBRATED})
-        measure_widths(self.costs, lengths, lambda k: self._seconds(0, k))
+        measure_widths(self.costs, self._calibrated, lambda k: self._seconds(0, k))
 
     def measure(self, *, prefix: int, repeats: int) -> dict[int, float]:
         """Median seconds of a draft after `prefix` tokens, by its length. Empties the cache; raises

@@ -44,6 +44,14 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
         context.forget()
 
 
+def is_calibrated(context: Context) -> bool:
+    """Whether enough is known of its passes to judge drafts by. What passes without drafts have
+    taught is not: widths that were never tried would be guesses, and guesses too high stay.
+    """
+    widest = min(context.max_rows, context.n_ctx - _PROMPT)
+    return context.costs.knows(width for width in _ESSENTIAL if width <= widest)
+
+
 def measure_widths(
     costs: PassCosts, widths: Sequence[int], seconds: Callable[[int], float]
 ) -> None:

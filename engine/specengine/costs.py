@@ -7,7 +7,7 @@ from every pass since.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 _OWN = 0.2  # how far a pass moves the estimate of its own width
 _OTHERS = 0.1  # … and, in proportion, that of all others: context and load change them together
@@ -35,6 +35,10 @@ class PassCosts:
 
     def as_dict(self) -> dict[int, float]:
         return {width: self._scale * share for width, share in self._shares.items()}
+
+    def knows(self, widths: Iterable[int]) -> bool:
+        """Whether all of `widths` have been measured."""
+        return all(width in self._shares for width in widths)
 
     def measured(self, width: int) -> float | None:
         """Seconds of a pass of exactly this width, None where none was ever measured."""

@@ -91,6 +91,10 @@ class HeadContext(FeatureContext[Head]):
             row = self._step(tokens[:end])
         return row
 
+    @property
+    def is_calibrated(self) -> bool:
+        return self.costs.knows(_CALIBRATED)
+
     def calibrate(self) -> None:
         """Measure what a few rows cost, into `costs`. Empties the cache; raises CancelledError."""
         measure_widths(self.costs, _CALIBRATED, lambda rows: self._seconds(0, rows))

@@ -70,6 +70,11 @@ class LoadedHead:
             return BlockDrafter(self.name, self.context, self._ends, transforms, rule, self.abort)
         return HeadDrafter(self.name, self.context, self._ends, transforms, rule, self.abort)
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether enough is known of what drafts cost to judge them by."""
+        return self.context.is_calibrated
+
     def calibrate(self) -> None:
         """Measure what drafts cost. Empties the cache; raises CancelledError."""
         self.context.calibrate()

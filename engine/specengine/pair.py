@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from specengine.calibrate import calibrate, measure_passes
+from specengine.calibrate import calibrate, is_calibrated, measure_passes
 from specengine.cancel import AbortFlag
 from specengine.compatibility import Comparison, find_mask_token
 from specengine.context import Context
@@ -132,6 +132,11 @@ class LoadedModel:
     def state_key(self) -> str:
         """See `specengine.state_key`. Raises OSError."""
         return state_key(self.path, self._parameters)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """As `calibrate.is_calibrated`."""
+        return is_calibrated(self.context)
 
     def calibrate(self) -> None:
         """As `calibrate.calibrate`."""
@@ -363,7 +368,7 @@ class Pair:
 
         Raises CancelledError.
         """
-        unknown = [loaded for loaded in self._loaded if not loaded.context.costs]
+        unknown = [loaded for loaded in self._loaded if not loaded.is_calibrated]
         for loaded in unknown:
             loaded.calibrate()
         return bool(unknown)

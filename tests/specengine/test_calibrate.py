@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from specengine.calibrate import calibrate, measure_passes, measure_widths
+from specengine.calibrate import calibrate, is_calibrated, measure_passes, measure_widths
 from specengine.context import Context
 from specengine.costs import PassCosts
 from specengine.errors import CancelledError
@@ -88,3 +88,20 @@ def test_widths_of_which_some_were_measured_when_it_was_cancelled_are_measured_a
     assert not costs
     measure_widths(costs, (1, 5), seconds)
     assert costs.as_dict() == {1: 0.001, 5: 0.005}
+
+
+def test_passes_without_drafts_do_not_count_as_a_calibration() -> None:
+    context = Context(PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=17))
+    context.logits(np.arange(40) % 8)
+    context.logits(np.arange(41) % 8)
+    assert context.costs.measured(1) is not None
+    assert not is_calibrated(context)
+    calibrate(context, budget_s=-1)
+    assert is_calibrated(context)
+
+
+def test_a_model_that_never_verifies_is_calibrated_by_passes_over_one_token() -> None:
+    context = Context(PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=1))
+    assert not is_calibrated(context)
+    calibrate(context, budget_s=-1)
+    assert is_calibrated(context)

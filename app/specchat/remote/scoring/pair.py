@@ -179,7 +179,7 @@ class ScoringPair:
 
     def calibrate(self) -> bool:
         """Measure the draft model, if that was never done; whether it was done now."""
-        if self._draft.context.costs:
+        if self._draft.is_calibrated:
             return False
         self._draft.calibrate()
         return True
