@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +18,7 @@ _MARGIN = 1.08
 _STAKE = 1.0  # passes of the target alone, at once
 _SHARE = 0.02  # passes for each pass since
 _RESERVE = 6.0  # passes, the most that what was gained before may be lost again
-_CREDIT = 1.5  # passes more for drafts that take time: they are dearer, and seldom fall altogether
+_CREDIT = 4.0  # passes more for drafts that take time, for each time as fast as they could make it
 
 _START_ROUNDS = 32  # over so many rounds a drafter's start is paid off
 _TRIAL_LENGTH = 4
@@ -201,8 +202,16 @@ class AdaptiveDraftLength:
     def _bearable_s(self, offer: Offer) -> float:
         """The longest round that the account can bear if all of its draft falls."""
         alone = self._pass_seconds(1)
-        credit = _CREDIT * alone if offer.seconds(1) > 0 else 0.0
-        return alone + self._ahead_s + credit
+        return alone + self._ahead_s + (self._credit_s(offer) if offer.seconds(1) > 0 else 0.0)
+
+    def _credit_s(self, offer: Offer) -> float:
+        """Drafts that take time are dearer, and seldom fall altogether: they may lose more before
+        they are given up, the more the more they could win.
+        """
+        alone = self._pass_seconds(1)
+        hoped = [_HOPE ** (n + 1) for n in range(min(self._longest, offer.available))]
+        _, rate = self._best_length(offer, hoped, math.inf)
+        return _CREDIT * alone * max(0.0, rate * alone - 1)
 
     def _best_length(
         self, offer: Offer, chances: Sequence[float], bearable_s: float
