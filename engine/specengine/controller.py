@@ -18,7 +18,7 @@ _MARGIN = 1.08
 _STAKE = 1.0  # passes of the target alone, at once
 _SHARE = 0.02  # passes for each pass since
 _RESERVE = 6.0  # passes, the most that what was gained before may be lost again
-_CREDIT = 4.0  # passes more for drafts that take time, for each time as fast as they could make it
+_CREDIT = 3.0  # passes more for drafts that take time and could double the speed
 
 _START_ROUNDS = 32  # over so many rounds a drafter's start is paid off
 _TRIAL_LENGTH = 4
@@ -160,7 +160,13 @@ class AdaptiveDraftLength:
         while length < longest and self._seconds(offer, length + 1) <= bearable_s:
             length += 1
         pace = AdaptivePace(
-            self._survival, offer.kind, offer.prior, rate, offer.seconds, self._pass_seconds
+            self._survival,
+            offer.kind,
+            offer.prior,
+            rate,
+            offer.seconds,
+            self._pass_seconds,
+            length,
         )
         return Choice(choice.drafter, length, pace)
 
@@ -211,7 +217,7 @@ class AdaptiveDraftLength:
         alone = self._pass_seconds(1)
         hoped = [_HOPE ** (n + 1) for n in range(min(self._longest, offer.available))]
         _, rate = self._best_length(offer, hoped, math.inf)
-        return _CREDIT * alone * max(0.0, rate * alone - 1)
+        return _CREDIT * alone * min(max(0.0, rate * alone - 1), 1.0)
 
     def _best_length(
         self, offer: Offer, chances: Sequence[float], bearable_s: float

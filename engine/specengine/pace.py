@@ -28,7 +28,10 @@ class Pace(Protocol):
 
 
 class AdaptivePace:
-    """Goes on while the next token is expected to come faster than tokens do otherwise."""
+    """Goes on while some number of further tokens is expected to come faster than tokens do
+    otherwise: one alone may cost more than it brings where the next few cost next to nothing (a
+    pass over two tokens takes nearly as long as one over five in kernels that work in blocks).
+    """
 
     def __init__(
         self,
@@ -38,12 +41,14 @@ class AdaptivePace:
         rate: float,
         draft_seconds: Callable[[int], float],
         pass_seconds: Callable[[int], float],
+        longest: int,
     ) -> None:
         """`rate`: tokens a second that the draft is expected to make as a whole.
         `draft_seconds(k)`: of k draft tokens; `pass_seconds(n)`: of a target pass over n tokens.
         """
         self._survival = survival
-        self._kind, self._prior = kind, prior
+        self._kind = kind
+        self._usual = survival.usual(kind, longest, prior)
         self._rate = rate
         self._draft_seconds = draft_seconds
         self._pass_seconds = pass_seconds
@@ -53,21 +58,27 @@ class AdaptivePace:
     def another(self) -> bool:
         if not self._drawn:
             return True  # that was decided when the draft was
-        usual = self._survival.usual(self._kind, self._drawn, self._prior)
-        draft_s = self._draft_seconds(self._drawn + 1) - self._draft_seconds(self._drawn)
-        return self._pays(usual, draft_s + self._wider_s())
+        return self._pays(self._usual[self._drawn], passes=self._drawn)
 
     def draws(self, confidence: float) -> bool:
         sure = self._survival.sure(self._kind, self._drawn, confidence)
-        if not self._pays(sure, self._wider_s()):
+        if not self._pays(sure, passes=self._drawn + 1):
             return False
         self._drawn += 1
         self._chance *= sure
         return True
 
-    def _pays(self, acceptance: float, seconds: float) -> bool:
-        return self._chance * acceptance >= self._rate * seconds
-
-    def _wider_s(self) -> float:
-        """What one more token adds to the target's pass."""
-        return self._pass_seconds(self._drawn + 2) - self._pass_seconds(self._drawn + 1)
+    def _pays(self, acceptance: float, passes: int) -> bool:
+        """Whether the next token, with that acceptance, or some more after it are worth their time.
+        So many draft `passes` have been made.
+        """
+        spent = self._draft_seconds(passes) + self._pass_seconds(self._drawn + 1)
+        chance, tokens = self._chance * acceptance, 0.0
+        for k in range(self._drawn + 1, len(self._usual) + 1):
+            tokens += chance
+            seconds = self._draft_seconds(k) + self._pass_seconds(k + 1) - spent
+            if tokens >= self._rate * seconds:
+                return True
+            if k < len(self._usual):
+                chance *= self._usual[k]
+        return False

@@ -81,9 +81,9 @@ class Survival:
             rate = (stood + _PRIOR_WEIGHT * rate) / (tried + _PRIOR_WEIGHT)
         return rate
 
-    def usual(self, kind: str, position: int, prior: float) -> float:
-        """Acceptance of the draft token at `position`, if all before it stand."""
-        return self._kinds[kind].rates(position + 1, prior)[position]
+    def usual(self, kind: str, k: int, prior: float) -> list[float]:
+        """Acceptance of each of the first `k` draft tokens, if all before it stand."""
+        return self._kinds[kind].rates(k, prior)
 
     def _observe_sure(self, kind: str, position: int, confidence: float, stands: bool) -> None:
         for bucket in _buckets(kind, position, confidence):

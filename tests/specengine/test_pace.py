@@ -1,5 +1,6 @@
 """When a draft ends before its longest length: expected gain against cost, in tokens a second."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +26,13 @@ OFFER = Offer("m", 100, 0.7, token_s=0.05, paced=True)
 
 
 def pace() -> AdaptivePace:
-    return AdaptivePace(Survival(), OFFER.kind, OFFER.prior, 5.0, OFFER.seconds, COSTS.seconds)
+    return _pace(COSTS.seconds)
+
+
+def _pace(pass_seconds: Callable[[int], float]) -> AdaptivePace:
+    return AdaptivePace(
+        Survival(), OFFER.kind, OFFER.prior, 5.0, OFFER.seconds, pass_seconds, longest=16
+    )
 
 
 def test_a_token_is_drawn_where_it_is_sure_enough_for_its_place_in_the_pass() -> None:
@@ -52,8 +59,24 @@ def test_another_pass_is_made_only_where_it_is_expected_to_pay() -> None:
 
 
 def test_a_place_that_costs_nothing_is_always_filled() -> None:
-    flat = AdaptivePace(Survival(), "m", 0.7, 5.0, OFFER.seconds, lambda width: 0.3)
-    assert flat.draws(0.01)
+    assert _pace(lambda width: 0.3).draws(0.01)
+
+
+def test_a_place_that_is_dear_is_filled_where_those_after_it_are_cheap() -> None:
+    costs = PassCosts({1: 0.25, 2: 0.41, 5: 0.50, 17: 0.83})  # with AMX, measured
+    # At 5 tokens a second the first place alone has to bring .8 tokens: .7 is too little, unless
+    # the tokens after it mostly stand.
+    assert not _pace(costs.seconds).draws(0.7)
+    survival = Survival()
+    for _ in range(40):
+        survival.observe(OFFER.kind, 8, 8)
+    hopeful = AdaptivePace(
+        survival, OFFER.kind, OFFER.prior, 5.0, OFFER.seconds, costs.seconds, longest=16
+    )
+    assert hopeful.draws(0.7)
+    assert not AdaptivePace(
+        survival, OFFER.kind, OFFER.prior, 5.0, OFFER.seconds, costs.seconds, longest=1
+    ).draws(0.7)
 
 
 def test_confidence_is_believed_as_far_as_it_was_right() -> None:
@@ -164,4 +187,4 @@ def test_a_draft_that_came_to_nothing_is_paid_from_the_account() -> None:
         if choice.length:
             made += 1
             controller.observe(offer, 0, 0, [0.05])
-    assert 0 < made * 0.05 < (2.5 + 0.02 * 200) * 0.30
+    assert 0 < made * 0.05 < (1 + 3 + 0.02 * 200) * 0.30
