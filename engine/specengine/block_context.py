@@ -13,7 +13,6 @@ from typing import Protocol
 
 import numpy as np
 
-from specengine.calibrate import measure_widths
 from specengine.context import Logits
 from specengine.costs import WIDEST
 from specengine.errors import BackendError
@@ -101,16 +100,8 @@ class BlockContext(FeatureContext[BlockHead]):
         return rows
 
     @property
-    def _calibrated(self) -> list[int]:
+    def _calibrated(self) -> Sequence[int]:
         return sorted({min(k, self._head.longest) for k in _CALIBRATED})
-
-    @property
-    def is_calibrated(self) -> bool:
-        return self.costs.knows(self._calibrated)
-
-    def calibrate(self) -> None:
-        """Measure what drafts cost, into `costs`. Empties the cache; raises CancelledError."""
-        measure_widths(self.costs, self._calibrated, lambda k: self._seconds(0, k))
 
     def measure(self, *, prefix: int, repeats: int) -> dict[int, float]:
         """Median seconds of a draft after `prefix` tokens, by its length. Empties the cache; raises

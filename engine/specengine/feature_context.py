@@ -5,8 +5,10 @@ target holds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
+from specengine.calibrate import measure_widths
 from specengine.context import Context
 from specengine.costs import PassCosts
 from specengine.sequence import TokenBuffer, Tokens
@@ -71,6 +73,20 @@ class FeatureContext(ABC, Generic[H]):
     def tokens(self) -> Tokens:
         """The tokens that the cache stands for."""
         return self._held.view()
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether enough is known of what its passes cost to judge drafts by."""
+        return self.costs.knows(self._calibrated)
+
+    def calibrate(self) -> None:
+        """Measure what passes cost, into `costs`. Empties the cache; raises CancelledError."""
+        measure_widths(self.costs, self._calibrated, lambda n: self._seconds(0, n))
+
+    @property
+    @abstractmethod
+    def _calibrated(self) -> Sequence[int]:
+        """Tokens of the passes that tell enough."""
 
     def forget(self) -> None:
         """Empty the cache."""

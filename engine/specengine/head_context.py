@@ -10,11 +10,11 @@ anew once their tokens stand.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from specengine.calibrate import measure_widths
 from specengine.context import Context, Logits
 from specengine.costs import WIDEST, PassCosts
 from specengine.errors import BackendError
@@ -92,12 +92,8 @@ class HeadContext(FeatureContext[Head]):
         return row
 
     @property
-    def is_calibrated(self) -> bool:
-        return self.costs.knows(_CALIBRATED)
-
-    def calibrate(self) -> None:
-        """Measure what a few rows cost, into `costs`. Empties the cache; raises CancelledError."""
-        measure_widths(self.costs, _CALIBRATED, lambda rows: self._seconds(0, rows))
+    def _calibrated(self) -> Sequence[int]:
+        return _CALIBRATED
 
     def measure_step(self, *, prefix: int, repeats: int) -> float:
         """Median seconds of one row after `prefix` others. Empties the cache; raises

@@ -72,7 +72,7 @@ class LoadedHead:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether enough is known of what drafts cost to judge them by."""
+        """As `FeatureContext.is_calibrated`."""
         return self.context.is_calibrated
 
     def calibrate(self) -> None:
