@@ -24,7 +24,7 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
 
     Empties the cache. Raises CancelledError where the context is aborted: nothing was measured.
     """
-    widest = min(context.max_rows, context.n_ctx - _PROMPT)
+    widest = _widest(context, _PROMPT)
     if widest < 1:
         return
     tokens = np.arange(_PROMPT + widest, dtype=np.int32) % context.n_vocab
@@ -48,7 +48,7 @@ def is_calibrated(context: Context) -> bool:
     """Whether enough is known of its passes to judge drafts by. What passes without drafts have
     taught is not: widths that were never tried would be guesses, and guesses too high stay.
     """
-    widest = min(context.max_rows, context.n_ctx - _PROMPT)
+    widest = _widest(context, _PROMPT)
     return context.costs.knows(width for width in _ESSENTIAL if width <= widest)
 
 
@@ -64,6 +64,11 @@ def measure_widths(
             seconds(width)  # the first pass of a width also builds its graph
             costs.forget(width)
             costs.observe(width, seconds(width))
+
+
+def _widest(context: Context, prefix: int) -> int:
+    """Tokens of the widest pass with a row for each after `prefix` tokens; below 1 for none."""
+    return min(context.max_rows, context.n_ctx - prefix)
 
 
 @contextmanager
@@ -85,7 +90,7 @@ def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, 
     CancelledError where the context is aborted.
     """
     learned, context.costs = context.costs, PassCosts()
-    widest = min(context.max_rows, context.n_ctx - prefix)
+    widest = _widest(context, prefix)
     tokens = np.arange(prefix + max(widest, 0), dtype=np.int32) % context.n_vocab
     seconds: dict[int, list[float]] = {width: [] for width in range(1, widest + 1)}
     try:

@@ -73,12 +73,12 @@ class AdaptivePace:
         So many draft `passes` have been made.
         """
         spent = self._draft_seconds(passes) + self._pass_seconds(self._drawn + 1)
-        chance, tokens = self._chance * acceptance, 0.0
-        for k in range(self._drawn + 1, len(self._usual) + 1):
+        chance, tokens = self._chance, 0.0
+        following = (acceptance, *self._usual[self._drawn + 1 :])
+        for k, stands in enumerate(following, self._drawn + 1):
+            chance *= stands
             tokens += chance
             seconds = self._draft_seconds(k) + self._pass_seconds(k + 1) - spent
             if tokens >= self._rate * seconds:
                 return True
-            if k < len(self._usual):
-                chance *= self._usual[k]
         return False
