@@ -128,17 +128,17 @@ class AdaptiveDraftLength:
         self._longest = longest
         self._survival = Survival()
         self._tried: set[str] = set()
-        self._ahead_s = 0.0
         self.begin()
 
     def begin(self) -> None:
         self._survival.begin()
-        self._ahead_s = _STAKE * self._pass_seconds(1)
+        self._ahead = _STAKE  # in passes of the target alone, as all that follows
+        self._lent = 0.0  # of the credit
 
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
         room = min(room, self._longest)
         alone = self._pass_seconds(1)
-        self._ahead_s = min(self._ahead_s + _SHARE * alone, _RESERVE * alone)
+        self._ahead = min(self._ahead + _SHARE, _RESERVE)
         best, best_rate = ALONE, _MARGIN / alone
         for i, offer in enumerate(offers):
             if offer is None:
@@ -184,8 +184,19 @@ class AdaptiveDraftLength:
         )
         # A draft that ended for lack of confidence took one draft pass more than it has tokens.
         spent = offer.seconds(max(drafted, len(confidence))) + self._pass_seconds(drafted + 1)
-        gained = (accepted + 1) * self._pass_seconds(1) - spent
-        self._ahead_s = min(self._ahead_s + gained, _RESERVE * self._pass_seconds(1))
+        gained = accepted + 1 - spent / self._pass_seconds(1)
+        if offer.seconds(1) > 0:
+            gained = self._repaid(gained, self._credit(offer))
+        self._ahead = min(self._ahead + gained, _RESERVE)
+
+    def _repaid(self, gained: float, credit: float) -> float:
+        """What of `gained` passes is left for the account: a loss is lent as far as the credit
+        goes, so that drafts that cost nothing need not pay for others; a gain is paid back first.
+        """
+        lent = min(max(self._lent - gained, 0.0), max(credit, self._lent))
+        gained += lent - self._lent
+        self._lent = lent
+        return gained
 
     def _trial(self, offers: Sequence[Offer | None], room: int) -> Choice:
         """The target alone, or now and then a draft that may teach otherwise."""
@@ -207,17 +218,20 @@ class AdaptiveDraftLength:
 
     def _bearable_s(self, offer: Offer) -> float:
         """The longest round that the account can bear if all of its draft falls."""
-        alone = self._pass_seconds(1)
-        return alone + self._ahead_s + (self._credit_s(offer) if offer.seconds(1) > 0 else 0.0)
+        bearable = self._ahead
+        if offer.seconds(1) > 0:
+            # The stake is left to drafts that cost nothing.
+            bearable = max(0.0, bearable - _STAKE) + max(0.0, self._credit(offer) - self._lent)
+        return (1 + bearable) * self._pass_seconds(1)
 
-    def _credit_s(self, offer: Offer) -> float:
+    def _credit(self, offer: Offer) -> float:
         """Drafts that take time are dearer, and seldom fall altogether: they may lose more before
         they are given up, the more the more they could win.
         """
         alone = self._pass_seconds(1)
         hoped = [_HOPE ** (n + 1) for n in range(min(self._longest, offer.available))]
         _, rate = self._best_length(offer, hoped, math.inf)
-        return _CREDIT * alone * min(max(0.0, rate * alone - 1), 1.0)
+        return _CREDIT * min(max(0.0, rate * alone - 1), 1.0)
 
     def _best_length(
         self, offer: Offer, chances: Sequence[float], bearable_s: float

@@ -7,6 +7,7 @@ from every pass since.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 _OWN = 0.2  # how far a pass moves the estimate of its own width
@@ -26,6 +27,7 @@ class PassCosts:
         # What slows one width slows all: each is kept as its share of a common scale.
         self._shares = dict(seconds or {})
         self._scale = 1.0
+        self._passes = math.inf  # since `begin`
         self._tables: dict[int, list[int]] = {}
         self._prompt_token_s: float | None = None
 
@@ -98,6 +100,12 @@ class PassCosts:
         self._shares.pop(width, None)
         self._tables.clear()
 
+    def begin(self) -> None:
+        """Another context length or load may have come: the next few passes tell more of the
+        common scale than all before them.
+        """
+        self._passes = 0
+
     def observe(self, width: int, seconds: float) -> None:
         """A pass over `width` tokens took `seconds`."""
         share = self._shares.get(width)
@@ -106,8 +114,10 @@ class PassCosts:
             self._tables.clear()
             return
         ratio = min(max(seconds / (self._scale * share), 1 / _OUTLIER), _OUTLIER)
-        self._scale *= ratio**_OTHERS
-        self._shares[width] = share * ratio ** (_OWN - _OTHERS)
+        self._passes += 1
+        others = max(_OTHERS, 1 / (1 + self._passes))
+        self._scale *= ratio**others
+        self._shares[width] = share * ratio ** max(0.0, _OWN - others)
         if abs(ratio - 1) > _NOTABLE:
             self._tables.clear()
 

@@ -302,6 +302,8 @@ class Pair:
         the answer must follow; raises GrammarError for one that cannot be used.
         """
         self._pad_passes(reproducible)
+        for costs in self.costs.values():
+            costs.begin()
         acceptance = make_rule(rule, sampling)
 
         def transforms() -> Transforms:

@@ -65,6 +65,15 @@ def test_one_preempted_pass_hardly_counts() -> None:
     assert costs.seconds(1) < 0.13
 
 
+def test_the_first_passes_of_an_answer_tell_what_its_context_costs() -> None:
+    costs = PassCosts({1: 0.017, 5: 0.031})  # as a long chat left them
+    costs.begin()
+    for _ in range(4):
+        costs.observe(1, 0.007)
+    assert costs.seconds(1) == pytest.approx(0.007, rel=0.25)
+    assert costs.seconds(5) / costs.seconds(1) == pytest.approx(31 / 17)
+
+
 def test_prompt_evaluation_is_counted_by_the_token() -> None:
     costs = PassCosts({1: 0.1})
     costs.observe_prompt(512, 5.12)

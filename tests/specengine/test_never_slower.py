@@ -179,3 +179,16 @@ def test_what_fails_for_one_kind_lowers_the_hopes_of_its_siblings() -> None:
     assert answer.controller.choose([phrase], 16).length == 0
     stranger = Offer("m", 16, 0.5)
     assert answer.controller.choose([stranger], 16).length > 0
+
+
+@pytest.mark.parametrize("costs", COSTS)
+def test_a_draft_model_that_fails_does_not_cost_lookup_its_turn(costs: str) -> None:
+    passes = PassCosts(COSTS[costs])
+    controller = AdaptiveDraftLength(passes.seconds, longest=16)
+    model = Offer("m", 100, 0.7, token_s=0.05 * passes.seconds(1))
+    for _ in range(20):
+        choice = controller.choose([model], 16)
+        if choice.length:
+            controller.observe(model, choice.length, 0)
+    assert controller.choose([model], 16).length == 0
+    assert controller.choose([model, KINDS[0]], 16).drafter == 1
