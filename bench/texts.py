@@ -35,6 +35,7 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="qwen2.5-coder-1.5b", help="registry name or GGUF file")
     parser.add_argument("--system", help="system message, where the template's own is not wanted")
     parser.add_argument("--prompts", type=Path, default=PROMPTS)
+    parser.add_argument("--categories", help="only prompts of these, separated by commas")
     parser.add_argument("--limit", type=int, default=3, help="prompts of each category")
     parser.add_argument("--max-tokens", type=int, default=200)
     parser.add_argument("--texts", type=Path, help="keeps the target's answers for the next run")
@@ -53,9 +54,12 @@ def target_texts(
     if options.texts is not None and options.texts.exists():
         lines = options.texts.read_text(encoding="utf-8").splitlines()
         known = {t.id: t for t in (Text(**json.loads(line)) for line in lines)}
+    wanted = set(options.categories.split(",")) if options.categories else None
     taken: defaultdict[str, int] = defaultdict(int)
     for line in options.prompts.read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
+        if wanted is not None and entry["category"] not in wanted:
+            continue
         taken[entry["category"]] += 1
         if taken[entry["category"]] > options.limit:
             continue

@@ -83,6 +83,10 @@ class DraftLengthController(Protocol):
         """A draft made after `offer` was verified. `confidence` is that of the `Draft`."""
         ...
 
+    def learn(self, offer: Offer, drafted: int, accepted: int) -> None:
+        """What would have come of a draft after `offer` that was not made."""
+        ...
+
 
 class FixedDraftLength:
     """The first drafter that has an offer, always with the same draft length."""
@@ -104,6 +108,9 @@ class FixedDraftLength:
     ) -> None:
         """Nothing is learned."""
 
+    def learn(self, offer: Offer, drafted: int, accepted: int) -> None:
+        """Nothing is learned."""
+
 
 class AdaptiveDraftLength:
     """Maximizes expected tokens a second over all offers and lengths, zero included.
@@ -116,8 +123,9 @@ class AdaptiveDraftLength:
     alone in this answer. A draft is made only if the account could bear that all of it falls: it
     begins with a small stake, and a small share of the time is added to it. So no answer takes
     more than that much longer than the target alone, whatever its text is like, and soon after a
-    text has turned unpredictable nothing is risked any more. Where drafting is expected to lose,
-    the account also pays for rare trials, if a good draft could win.
+    text has turned unpredictable nothing is risked any more. Drafts that cost nothing are judged
+    by `Hindsight`, made or not; for others, where they are expected to lose, the account also pays
+    for rare trials, if a good draft could win.
     """
 
     def __init__(self, pass_seconds: Callable[[int], float], *, longest: int) -> None:
@@ -173,6 +181,17 @@ class AdaptiveDraftLength:
     def observe(
         self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
     ) -> None:
+        self.learn(offer, drafted, accepted, confidence)
+        # A draft that ended for lack of confidence took one draft pass more than it has tokens.
+        spent = offer.seconds(max(drafted, len(confidence))) + self._pass_seconds(drafted + 1)
+        gained = accepted + 1 - spent / self._pass_seconds(1)
+        if offer.seconds(1) > 0:
+            gained = self._repaid(gained, self._credit(offer))
+        self._ahead = min(self._ahead + gained, _RESERVE)
+
+    def learn(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
         self._tried.add(offer.kind)
         self._survival.observe(
             offer.kind,
@@ -182,12 +201,6 @@ class AdaptiveDraftLength:
             family=offer.family,
             confidence=confidence,
         )
-        # A draft that ended for lack of confidence took one draft pass more than it has tokens.
-        spent = offer.seconds(max(drafted, len(confidence))) + self._pass_seconds(drafted + 1)
-        gained = accepted + 1 - spent / self._pass_seconds(1)
-        if offer.seconds(1) > 0:
-            gained = self._repaid(gained, self._credit(offer))
-        self._ahead = min(self._ahead + gained, _RESERVE)
 
     def _repaid(self, gained: float, credit: float) -> float:
         """What of `gained` passes is left for the account: a loss is lent as far as the credit
@@ -203,12 +216,11 @@ class AdaptiveDraftLength:
         alone = self._pass_seconds(1)
         best, best_rate = ALONE, _WORTH_TRYING / alone
         for i, offer in enumerate(offers):
-            if offer is None:
+            if offer is None or not offer.seconds(1):
                 continue
-            # Of a family its surest kind is tried: it tells whether the others are worth it.
-            hope = offer.prior if offer.family else max(offer.prior, _HOPE)
+            hope = max(offer.prior, _HOPE)
             longest = min(room, offer.available, _TRIAL_LENGTH)
-            first = offer.seconds(1) > 0 and offer.kind not in self._tried
+            first = offer.kind not in self._tried
             bearable_s = (1 + _FIRST_TRIAL) * alone if first else self._bearable_s(offer)
             chances = [hope ** (n + 1) for n in range(longest)]
             k, rate = self._best_length(offer, chances, bearable_s - offer.start_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar, cast
 
 from specengine.answer_text import AnswerText
@@ -14,6 +15,7 @@ from specengine.draft import Draft, Verdict
 from specengine.drafters import Drafter, PacedDrafter
 from specengine.errors import CancelledError, ContextFullError, DraftError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason
+from specengine.hindsight import GUESSED, Hindsight
 from specengine.logprobs import TokenLogprobs
 from specengine.sequence import TokenBuffer, Tokens
 from specengine.statistics import Statistics
@@ -76,6 +78,7 @@ class _Answer:
         self._drafters = list(drafters)
         self._controller = controller
         controller.begin()
+        self._hindsight = Hindsight(controller.learn)
         self._sequence = TokenBuffer(prompt)
         self._limit = limit
         self._text = AnswerText(target.vocab, stop)
@@ -143,6 +146,7 @@ class _Answer:
         draft = Draft()
         if choice.length > 0:
             draft = self._propose(choice, offers[choice.drafter], prefix)
+        self._guess_beside(draft, choice, offers, prefix)
         verdict = self._target.verify(prefix, draft)
         drafter = self._drafters[choice.drafter].name if len(draft) else None
         self._stats.count_round(len(draft), verdict.accepted, drafter)
@@ -178,6 +182,21 @@ class _Answer:
 
         return self._guarded(drafter, propose, Draft())
 
+    def _guess_beside(
+        self, draft: Draft, choice: Choice, offers: Sequence[Offer | None], prefix: Tokens
+    ) -> None:
+        """Note what the drafter that costs nothing would have drafted."""
+        for i, (drafter, offer) in enumerate(zip(self._drafters, offers, strict=True)):
+            if offer is None or offer.seconds(1) > 0:
+                continue
+            if len(draft) and choice.drafter == i:
+                self._hindsight.drop()
+            else:
+                k = min(GUESSED, offer.available)
+                guess = self._guarded(drafter, partial(drafter.propose, prefix, k), Draft())
+                self._hindsight.guess(offer, guess.tokens)
+            return
+
     def _guarded(self, drafter: Drafter, work: Callable[[], T], otherwise: T) -> T:
         """A drafter that breaks costs its drafts only: it is asked no more in this answer."""
         if drafter.name in self._broken:
@@ -204,6 +223,7 @@ class _Answer:
                 self._reason = "stop"
                 break
             self._sequence.append(token)
+            self._hindsight.saw(token)
             kept.append(token)
             shown.append(self._text.add(token))
             if self._text.stopped:

@@ -101,10 +101,14 @@ def test_where_drafts_fail_it_turns_to_the_target_alone_and_tries_rarely() -> No
     assert spent / alone < 1.03
 
 
-def test_it_comes_back_when_the_text_becomes_predictable() -> None:
+@pytest.mark.parametrize(
+    "offer",
+    [Offer("lookup-3", 1000, prior=0.5), Offer("m", 1000, prior=0.5, token_s=0.002)],
+    ids=["by hindsight", "by trials"],
+)
+def test_it_comes_back_when_the_text_becomes_predictable(offer: Offer) -> None:
     costs = PassCosts({1: 0.1, 2: 0.12, 5: 0.15, 9: 0.2, 17: 0.3})
     controller = AdaptiveDraftLength(costs.seconds, longest=16)
-    offer = Offer("lookup-3", 1000, prior=0.5)
 
     def play(rounds: int, stands: bool) -> list[int]:
         lengths = []
@@ -112,6 +116,8 @@ def test_it_comes_back_when_the_text_becomes_predictable() -> None:
             k = controller.choose([offer], room=16).length
             if k:
                 controller.observe(offer, k, k if stands else 0)
+            elif not offer.token_s:
+                controller.learn(offer, 2, 2 if stands else 0)
             lengths.append(k)
         return lengths
 

@@ -23,6 +23,7 @@ TEXTS = (
     "def reverse(items):\n    return items[::-1]\n\n\ndef reverse",
     "Rain comes about when",
 )
+DRAFTS = [(drafter, k) for drafter in ("lookup", "model") for k in (1, 4, 8)]
 LAPTOP = pytest.param("laptop", marks=pytest.mark.model)
 
 
@@ -68,7 +69,7 @@ def test_case_4_reproducible_texts_are_equal_bit_for_bit(
 ) -> None:
     for text in TEXTS[:2]:
         alone = answer(pair, text, sampling, reproducible=True, drafting=False)
-        for drafter, k in (("lookup", 4), ("model", 1), ("model", 4), ("model", 8)):
+        for drafter, k in DRAFTS:
             drafted = answer(
                 pair, text, sampling, reproducible=True, drafter=drafter, draft_length=k
             )
@@ -82,10 +83,11 @@ def test_case_4_seeded_choices_differ_only_at_near_ties(pair: Pair) -> None:
     def score(row: Logits, position: int) -> NDArray[np.float64]:
         return row.astype(np.float64) - np.log(noise.exponential(position, ids))
 
-    found = []
-    for text in TEXTS:
-        finished = answer(pair, text, SEEDED, draft_length=4)
-        prompt = pair.vocab.tokenize(text)
-        found.append(teacher_force(pair.context, prompt, finished.tokens, score=score))
-    print(told(pair, found))
-    assert all(ties.are_all for ties in found)
+    for drafter, k in DRAFTS:
+        found = []
+        for text in TEXTS:
+            finished = answer(pair, text, SEEDED, drafter=drafter, draft_length=k)
+            prompt = pair.vocab.tokenize(text)
+            found.append(teacher_force(pair.context, prompt, finished.tokens, score=score))
+        print(f"{drafter}-{k}", told(pair, found))
+        assert all(ties.are_all for ties in found)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from specengine.controller import AdaptiveDraftLength, Offer
+from specengine.controller import AdaptiveDraftLength, FixedDraftLength, Offer
 from specengine.costs import PassCosts
 from specengine.distribution import Distribution
 from specengine.draft import Draft
@@ -406,3 +406,25 @@ def test_logprobs_end_where_the_text_does() -> None:
     model = scripted(8, [0, 1, 2, 3, 4, 5], start=len(PROMPT))
     answer = Rig(model, draft=model, logprobs=1).run(PROMPT, 4, stop=["cd"], max_tokens=9)
     assert len(answer.logprobs) == len(answer.tokens) == 2
+
+
+class OnlyListens(FixedDraftLength):
+    """Never drafts, and notes what drafts would have been worth."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.heard: list[tuple[str, int, int]] = []
+
+    def learn(self, offer: Offer, drafted: int, accepted: int) -> None:
+        self.heard.append((offer.family, drafted, accepted))
+
+
+def test_drafts_that_cost_nothing_are_judged_without_being_made() -> None:
+    script = [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 6]
+    rig, controller = Rig(scripted(8, script, start=len(PROMPT))), OnlyListens()
+    *_, answer = generate(rig.target, [LookupDrafter()], controller, PROMPT, max_tokens=13)
+    assert isinstance(answer, Finished)
+    assert answer.stats.drafted == 0
+    # PROMPT holds 1, 2, 3: what follows them is wrong at first, and right when they come again.
+    assert ("lookup", 2, 0) in controller.heard
+    assert controller.heard[-3:] == [("lookup", 2, 2), ("lookup", 2, 1), ("lookup", 2, 0)]

@@ -12,6 +12,7 @@ import pytest
 
 from specengine.controller import AdaptiveDraftLength, Offer
 from specengine.costs import PassCosts
+from specengine.hindsight import GUESSED
 
 # Seconds of a pass by its width, measured: Qwen2.5-Coder 1.5B with AMX and without, SmolLM2 135M.
 AMX = {1: 0.087, 2: 0.122, 3: 0.135, 5: 0.144, 9: 0.190, 17: 0.250}
@@ -79,13 +80,20 @@ class Run:
         k = self.controller.choose([offer], end - self.tokens - 1).length
         accepted = 0
         if offer is not None and k:
-            first, later = text.stands[offer.kind.split("-")[1]]
-            while accepted < k and self.rng.random() < (later if accepted else first):
-                accepted += 1
+            accepted = self._stand(text, offer, k)
             self.controller.observe(offer, k, accepted)
+        elif offer is not None:  # what `Hindsight` would say, a little later
+            self.controller.learn(offer, GUESSED, self._stand(text, offer, GUESSED))
         self.seconds += self.costs.seconds(k + 1)
         self.tokens += accepted + 1
         self.drafts.append((k, accepted))
+
+    def _stand(self, text: Text, offer: Offer, k: int) -> int:
+        first, later = text.stands[offer.kind.split("-")[1]]
+        accepted = 0
+        while accepted < k and self.rng.random() < (later if accepted else first):
+            accepted += 1
+        return accepted
 
     def _offer(self, text: Text) -> Offer | None:
         u = self.rng.random()
