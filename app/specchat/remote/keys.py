@@ -8,7 +8,7 @@ import os
 from specchat import locations
 from specchat.errors import SpecchatError
 from specchat.private_file import read_private
-from specchat.remote.address import Address
+from specchat.remote.address import Address, parse_address
 
 VARIABLE = "SPECCHAT_KEY"
 _FILE = "keys"
@@ -33,9 +33,9 @@ class Key:
 def find_key(address: Address) -> Key | None:
     """SPECCHAT_KEY, else the line for `address` in the file `keys` of the configuration folder.
 
-    A line is an address and a key, with spaces between, or the word `keyring`: then the system
-    keeps the key. Raises SpecchatError for a file that others may read, and for a keyring that has
-    no such key or cannot be used.
+    A line is an address, written in any way that `parse_address` takes, and a key, with spaces
+    between, or the word `keyring`: then the system keeps the key. Raises SpecchatError for a file
+    that others may read, and for a keyring that has no such key or cannot be used.
     """
     if value := os.environ.get(VARIABLE):
         return Key(value)
@@ -43,10 +43,17 @@ def find_key(address: Address) -> Key | None:
     if not file.exists():
         return None
     for line in read_private(file).splitlines():
-        base, _, value = line.strip().partition(" ")
-        if base.rstrip("/") == address.base and (value := value.strip()):
+        written, _, value = line.strip().partition(" ")
+        if (value := value.strip()) and _names(written, address):
             return _from_keyring(address.base) if value == _KEYRING else Key(value)
     return None
+
+
+def _names(written: str, address: Address) -> bool:
+    try:
+        return parse_address(written).base == address.base
+    except SpecchatError:  # a comment, or another mistake that is not ours to tell
+        return False
 
 
 def _from_keyring(base: str) -> Key:
@@ -56,7 +63,7 @@ def _from_keyring(base: str) -> Key:
     except ImportError:
         raise SpecchatError(
             f"the key for {base} is in the keyring, and what opens it is missing: "
-            "pip install 'specchat[keyring]'"
+            "`pip install keyring`"
         ) from None
     except Exception as error:  # each system's own kinds: locked, refused, not there
         reason = " ".join(str(error).split()) or type(error).__name__
