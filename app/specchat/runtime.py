@@ -36,6 +36,7 @@ from specengine.events import Chunk, Finished, Progress, Reviewed
 from specengine.inspection import InspectedRound
 from specengine.pair import LoadOptions, Pair
 from specengine.placement import GpuLayers
+from specengine.rules import LOSSY
 from specengine.statistics import Statistics
 from specengine.thread import EngineThread
 
@@ -49,6 +50,7 @@ _NOT_REPRODUCIBLE = (
     "this build of llama.cpp rounds by the width of a pass whatever is done about it: "
     "--reproducible texts may differ at near-ties"
 )
+_LOSSY = "the rule {} is lossy: with drafts the text is not distributed as the target's own"
 
 
 class Runtime:
@@ -352,6 +354,8 @@ class Runtime:
         ):
             if isinstance(event, Finished):
                 stats = replace(event.stats, load_s=self._load_s)
+                if event.rule in LOSSY and stats.drafted:
+                    notices = (*notices, _LOSSY.format(event.rule))
                 event = replace(event, stats=stats, notices=(*notices, *event.notices))
             yield event
 

@@ -155,6 +155,20 @@ async def test_a_build_that_cannot_reproduce_says_so(
     assert len(finished.tokens) == 2
 
 
+@pytest.mark.parametrize(
+    ("rule", "draft_length", "said"),
+    [("typical", 4, ["the rule typical is lossy"]), ("typical", 0, []), (None, 4, [])],
+)
+async def test_a_lossy_rule_is_said_where_it_verified_drafts(
+    runtime: Runtime, rule: str | None, draft_length: int, said: list[str]
+) -> None:
+    options = AnswerOptions(GREEDY.sampling, max_tokens=8, rule=rule, draft_length=draft_length)
+    finished = (await collect(runtime, QUESTION, options))[-1]
+    assert isinstance(finished, Finished)
+    assert (finished.stats.drafted > 0) == (draft_length > 0)
+    assert [notice.partition(":")[0] for notice in finished.notices] == said
+
+
 async def test_cancelling_while_something_is_measured_is_a_cancelled_answer(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
