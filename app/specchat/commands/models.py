@@ -128,7 +128,7 @@ def scan_models(as_json: bool) -> None:
 @command.command()
 @click.argument("target")
 @click.option("--layers", "n_layers", type=click.IntRange(min=1), required=True, metavar="E")
-@click.option("--output", type=click.Path(path_type=Path), help="Default: beside the models.")
+@click.option("--output", type=click.Path(path_type=Path), help="Default: in the models folder.")
 def layerskip(target: str, n_layers: int, output: Path | None) -> None:
     """Write the first E layers of TARGET as a model that drafts for it (--draft FILE).
 

@@ -56,14 +56,19 @@ def answer_options(command: F) -> F:
         click.option("--frequency-penalty", type=float, help="0 is off."),
         click.option("--presence-penalty", type=float, help="0 is off."),
         click.option(
-            "--logit-bias", multiple=True, metavar="ID=BIAS", help="Add to a token's logit."
+            "--logit-bias",
+            multiple=True,
+            metavar="ID=BIAS",
+            help="Add to a token's logit; repeatable.",
         ),
         click.option("--grammar", metavar="GBNF|@FILE", help="The answer must follow it."),
         click.option("--json-schema", metavar="JSON|@FILE", help="The answer must satisfy it."),
         click.option("--seed", type=int, help="Same seed, same text."),
         click.option("--max-tokens", type=click.IntRange(min=1), help="End after so many."),
-        click.option("--stop", multiple=True, metavar="TEXT", help="End before this text."),
-        click.option("--rule", type=click.Choice(RULES), help="Acceptance rule."),
+        click.option(
+            "--stop", multiple=True, metavar="TEXT", help="End before this text; repeatable."
+        ),
+        click.option("--rule", type=click.Choice(RULES), help="Acceptance rule; typical is lossy."),
         click.option(
             "--draft-max", type=click.IntRange(0, MAX_DRAFT), help="Longest draft of a round."
         ),
