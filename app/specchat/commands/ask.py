@@ -47,7 +47,10 @@ _INTERRUPTED = 130
 @answer_options
 @click.option("--raw", is_flag=True, help="Send the prompt without a chat template.")
 @click.option(
-    "--logprobs", type=click.IntRange(0, 100), metavar="N", help="In JSON, with N alternatives."
+    "--logprobs",
+    type=click.IntRange(0, 100),
+    metavar="N",
+    help="Log-probabilities in the JSON, with N alternatives.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def command(

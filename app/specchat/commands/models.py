@@ -89,7 +89,14 @@ def pull(names: Sequence[str], as_json: bool) -> None:
 @command.command()
 @click.argument("target")
 @click.argument("draft")
-@click.option("--ctx", "n_ctx", type=click.IntRange(min=64), default=4096, show_default=True)
+@click.option(
+    "--ctx",
+    "n_ctx",
+    type=click.IntRange(min=64),
+    default=4096,
+    show_default=True,
+    help="Context length that memory is counted for.",
+)
 @_json_option
 def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
     """Whether and how DRAFT can draft for TARGET (names or GGUF files). Exits 1 where it cannot."""
@@ -127,7 +134,14 @@ def scan_models(as_json: bool) -> None:
 
 @command.command()
 @click.argument("target")
-@click.option("--layers", "n_layers", type=click.IntRange(min=1), required=True, metavar="E")
+@click.option(
+    "--layers",
+    "n_layers",
+    type=click.IntRange(min=1),
+    required=True,
+    metavar="E",
+    help="How many; more draft better and take longer.",
+)
 @click.option("--output", type=click.Path(path_type=Path), help="Default: in the models folder.")
 def layerskip(target: str, n_layers: int, output: Path | None) -> None:
     """Write the first E layers of TARGET as a model that drafts for it (--draft FILE).

@@ -19,14 +19,18 @@ def model_options(command: F) -> F:
     """What to load: a profile, or parts of one."""
     return _options(
         command,
-        click.option("--profile", metavar="NAME", help="Target and drafter that belong together."),
+        click.option(
+            "--profile",
+            metavar="NAME",
+            help="Target and drafter that belong together; `models list` names them.",
+        ),
         click.option(
             "--target", metavar="MODEL", help="Target: a registry name, a GGUF file or an address."
         ),
         click.option(
             "--draft",
             metavar="MODEL",
-            help="Drafter: a registry name, a GGUF file, lookup, mtp, none, or auto, what is here.",
+            help="Drafter: a registry name, a GGUF file, lookup, mtp, none, or auto: what is here.",
         ),
         click.option("--system", metavar="TEXT", help="System message; an empty one is sent too."),
         click.option("--threads", type=int, help="Threads for llama.cpp."),
@@ -73,7 +77,9 @@ def answer_options(command: F) -> F:
             "--draft-max", type=click.IntRange(0, MAX_DRAFT), help="Longest draft of a round."
         ),
         click.option(
-            "--draft-length", type=click.IntRange(0, MAX_DRAFT), help="Fixed draft length."
+            "--draft-length",
+            type=click.IntRange(0, MAX_DRAFT),
+            help="Fixed draft length; default: chosen for each round.",
         ),
         click.option("--no-draft", is_flag=True, help="The target alone."),
         click.option(

@@ -37,7 +37,11 @@ _WIDEST = 120
 @click.argument("questions", metavar="[QUESTION]...", nargs=-1)
 @model_options
 @click.option(
-    "--max-tokens", type=click.IntRange(min=8), default=48, show_default=True, help="Of an answer."
+    "--max-tokens",
+    type=click.IntRange(min=8),
+    default=48,
+    show_default=True,
+    help="Length of an answer.",
 )
 @click.option(
     "--draws",
