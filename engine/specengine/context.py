@@ -162,7 +162,7 @@ class Context:
         """Logits after each of the last `last` tokens of `tokens`, shape (last, n_vocab).
 
         The result is a view, valid until the next call. `on_progress(done, total)` is called after
-        each chunk of an evaluation that takes several; the last of them is padded to `width`
+        each chunk of an evaluation longer than a batch; the last of them is padded to `width`
         tokens. Raises ContextFullError where `tokens` does not fit, CancelledError or BackendError
         where a pass did not finish: the cache is valid even then.
         """
@@ -176,10 +176,13 @@ class Context:
         first_row = len(wanted) - last
         result: Logits | None = None
         chunks = _chunks(start, first_row, len(wanted), self._cache.n_batch, self.width_step)
+        is_long = len(chunks) > 1
+        if not self._cache.drops_freely:
+            chunks[-1:] = _catch_up(*chunks[-1], first_row, self.width_step)
         for chunk_start, chunk_end in chunks:
             at_least = width if chunk_end == len(wanted) else 1
             result = self._evaluate(wanted, chunk_start, chunk_end, first_row, at_least)
-            if on_progress is not None and len(chunks) > 1:
+            if on_progress is not None and is_long:
                 on_progress(chunk_end - start, len(wanted) - start)
         assert result is not None
         return result
@@ -301,3 +304,17 @@ def _chunks(
         start = chunks[-1][1]
     chunks.append((start, end))
     return chunks
+
+
+def _catch_up(start: int, end: int, first_row: int, width_step: int) -> list[tuple[int, int]]:
+    """The pass [start, end), or two of which the second begins at its rows.
+
+    For caches that go back to where a pass began when any of its rows is rejected: what lies before
+    the rows is then evaluated again with the next ones. It would grow from one rejection to the
+    next, so it gets a pass of its own once it is as long as they are. One row alone is no draft.
+    """
+    before, rows = first_row - start, end - first_row
+    middle = first_row - before % width_step
+    if rows == 1 or before < max(rows, width_step):
+        return [(start, end)]
+    return [(start, middle), (middle, end)]

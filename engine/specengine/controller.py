@@ -16,7 +16,7 @@ _MARGIN = 1.08
 
 # What drafting may lose in an answer against the target alone, if all of it fails.
 _STAKE = 1.0  # passes of the target alone, at once
-_SHARE = 0.02  # passes for each pass since
+_SHARE = 0.02  # passes for each pass since; trials may take no more than that, whatever was gained
 _RESERVE = 6.0  # passes, the most that what was gained before may be lost again
 _CREDIT = 3.0  # passes more for drafts that take time and could double the speed
 
@@ -142,11 +142,14 @@ class AdaptiveDraftLength:
         self._survival.begin()
         self._ahead = _STAKE  # in passes of the target alone, as all that follows
         self._lent = 0.0  # of the credit
+        self._saved = _STAKE  # for trials
+        self._trying = False  # whether this round is one
 
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
         room = min(room, self._longest)
         alone = self._pass_seconds(1)
         self._ahead = min(self._ahead + _SHARE, _RESERVE)
+        self._saved = min(self._saved + _SHARE, _RESERVE)
         best, best_rate = ALONE, _MARGIN / alone
         for i, offer in enumerate(offers):
             if offer is None:
@@ -158,6 +161,7 @@ class AdaptiveDraftLength:
                 best, best_rate = Choice(i, k), rate
         if not best.length:
             return self._trial(offers, room)
+        self._trying = False
         offer = offers[best.drafter]
         return self._paced(best, offer, best_rate, room) if offer and offer.paced else best
 
@@ -185,6 +189,9 @@ class AdaptiveDraftLength:
         # A draft that ended for lack of confidence took one draft pass more than it has tokens.
         spent = offer.seconds(max(drafted, len(confidence))) + self._pass_seconds(drafted + 1)
         gained = accepted + 1 - spent / self._pass_seconds(1)
+        if self._trying:
+            self._saved = min(max(0.0, self._saved + gained), _RESERVE)
+            self._trying = False
         if offer.seconds(1) > 0:
             gained = self._repaid(gained, self._credit(offer))
         self._ahead = min(self._ahead + gained, _RESERVE)
@@ -221,11 +228,15 @@ class AdaptiveDraftLength:
             hope = max(offer.prior, _HOPE)
             longest = min(room, offer.available, _TRIAL_LENGTH)
             first = offer.kind not in self._tried
-            bearable_s = (1 + _FIRST_TRIAL) * alone if first else self._bearable_s(offer)
+            saved_s = (1 + self._saved) * alone
+            bearable_s = min(saved_s, self._bearable_s(offer))
+            if first:
+                bearable_s = (1 + _FIRST_TRIAL) * alone
             chances = [hope ** (n + 1) for n in range(longest)]
             k, rate = self._best_length(offer, chances, bearable_s - offer.start_s)
             if rate > best_rate:
                 best, best_rate = Choice(i, k), rate
+        self._trying = best.length > 0
         return best
 
     def _bearable_s(self, offer: Offer) -> float:

@@ -58,14 +58,12 @@ def teacher_force(
     context: Context,
     prompt: Sequence[int],
     tokens: Sequence[int],
-    on_token: Callable[[int], None] | None = None,
     score: Score | None = None,
 ) -> NearTies:
     """Compare greedy `tokens` after `prompt` with one-token passes of `context`.
 
     `score` is for texts that were chosen otherwise than by the largest logit, with shared noise for
-    instance. `on_token` is called with each number of tokens done. Leaves `context` without padding
-    and raises what `Context.logits` raises.
+    instance. Leaves `context` without padding and raises what `Context.logits` raises.
     """
     context.forget()
     context.width_step = 1
@@ -80,6 +78,4 @@ def teacher_force(
         gap = float(row[best]) - float(row[token])
         if gap > 0:
             others.append(OtherChoice(i, token, best, gap))
-        if on_token is not None:
-            on_token(i + 1)
     return NearTies(len(tokens), tuple(others))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +54,6 @@ def evaluate(
     transforms: Transforms,
     drafter: Drafter | None,
     prefix: Sequence[int],
-    on_pass: Callable[[], None] = lambda: None,
 ) -> Branches:
     """Compute the branches after `prefix`; without a `drafter` the target's own best is drafted.
 
@@ -71,7 +70,6 @@ def evaluate(
         guess = target[text].argmax() if drafter is None else _guess(drafter, tokens)
         if guess is not None:
             guesses[text] = guess
-        on_pass()
 
     look(())
     first = guesses.get(())

@@ -109,6 +109,29 @@ def test_a_model_that_cannot_drop_a_suffix_is_evaluated_anew() -> None:
     assert np.array_equal(rows, fresh_rows([0, 1, 4], 1))
 
 
+@pytest.mark.parametrize(
+    ("step", "last", "widths"),
+    [
+        (1, 4, [5, 4]),
+        (1, 5, [9]),  # less than the rows: they go together
+        (1, 1, [9]),  # nothing that may be rejected
+        (4, 4, [4, 8]),  # at a multiple; the rest is padded
+        (8, 4, [16]),  # there is none
+    ],
+)
+def test_what_lies_before_a_draft_goes_apart_where_a_rejection_would_drop_it(
+    step: int, last: int, widths: list[int]
+) -> None:
+    cache = FakeKVCache(MODEL, V, stops_every=1000)
+    seen: list[tuple[int, int]] = []
+    tokens = [i % V for i in range(9)]
+    context = Context(cache, width_step=step)
+    rows = context.logits(tokens, last, on_progress=lambda done, n: seen.append((done, n)))
+    assert cache.widths == widths
+    assert np.array_equal(rows, fresh_rows(tokens, last))
+    assert seen == []  # nobody waits for it as for a prompt
+
+
 def test_a_broken_pass_leaves_the_cache_as_it_says() -> None:
     cache = FakeKVCache(MODEL, V)
     context = Context(cache)

@@ -200,3 +200,18 @@ def test_a_draft_model_that_fails_does_not_cost_lookup_its_turn(costs: str) -> N
             controller.observe(model, choice.length, 0)
     assert controller.choose([model], 16).length == 0
     assert controller.choose([model, KINDS[0]], 16).drafter == 1
+
+
+@pytest.mark.parametrize("costs", COSTS)
+def test_what_lookup_gains_is_not_spent_on_trials_of_a_draft_model(costs: str) -> None:
+    passes = PassCosts(COSTS[costs])
+    controller = AdaptiveDraftLength(passes.seconds, longest=16)
+    model = Offer("m", 100, 0.5, token_s=0.1 * passes.seconds(1))
+    trials = 0
+    for _ in range(100):
+        controller.observe(KINDS[0], 8, 8)
+        choice = controller.choose([None, model], 16)
+        if choice.length:
+            trials += 1
+            controller.observe(model, choice.length, 0)
+    assert 1 <= trials <= 8

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("tiny_model")
 
 CAPITAL = "What is the capital of France?"
 GREEDY = ("--profile", "tiny", "--temperature", "0")
+NOWHERE = "http://127.0.0.1:9"
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,10 @@ def test_case_12_control_tokens_in_a_question_stay_text(home: Path) -> None:
         (("--grammar", "root ::= ("), "grammar"),
         (("--json-schema", "{"), "schema"),
         (("--logit-bias", "x=1"), "--logit-bias x=1"),
-        (("--rule", "greedy", "--temperature", "1"), "greedy"),
+        (
+            ("--rule", "greedy", "--temperature", "1", "--target", NOWHERE, "--json"),
+            "the rule 'greedy' is for temperature 0, not 1.0",
+        ),
     ],
 )
 def test_bad_settings_are_one_line_and_exit_1(

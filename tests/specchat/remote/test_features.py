@@ -9,7 +9,10 @@ import pytest
 
 from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.server import service, verify
+from specengine.errors import SamplingError
 from specengine.json_schema import json_schema_to_gbnf
+from specengine.rules import make_rule
+from specengine.sampling import SamplingParams
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer
 
@@ -50,6 +53,22 @@ async def test_a_grammar_that_cannot_be_used_is_told_before_anything_is_sent(
             assert proxy.traffic.up == before
     assert (finished.reason, finished.tokens) == ("error", ())
     assert "grammar cannot be used" in str(finished.error)
+
+
+async def test_a_rule_that_a_server_has_not_is_told_before_anything_is_sent(
+    server: VerifyServer,
+) -> None:
+    others = ("block", "token", "typical")
+    with DelayProxy(server.url) as proxy:
+        async with remote_runtime(proxy.url) as runtime:
+            before = proxy.traffic.up
+            errors = {name: (await ask(runtime, rule=name)).error for name in ("greedy", *others)}
+            assert proxy.traffic.up == before
+    with pytest.raises(SamplingError) as of_a_local_target:
+        make_rule("greedy", SamplingParams(temperature=0.7))
+    assert errors.pop("greedy") == str(of_a_local_target.value)
+    only = "a target on a verify server has the rule coupled"
+    assert errors == {name: f"{only}, not {name}" for name in others}
 
 
 async def test_a_server_without_a_feature_is_named(

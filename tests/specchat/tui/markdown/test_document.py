@@ -46,13 +46,20 @@ The end.
 """
 
 
+def of_markdown(text: str) -> Document:
+    document = Document()
+    document.append(text)
+    document.finish()
+    return document
+
+
 def shown(document: Document, width: int = 60) -> list[str]:
     height = document.height(width)
     return [document.row(y).content.plain.rstrip() for y in range(height)]
 
 
 def test_markdown_becomes_rows() -> None:
-    assert shown(Document.of_markdown(ANSWER), 44) == [
+    assert shown(of_markdown(ANSWER), 44) == [
         "Reversing a list",
         "",
         "Walk it once; see the docs",
@@ -102,7 +109,7 @@ def test_streamed_in_any_pieces_it_ends_as_if_it_came_whole(seed: int) -> None:
         if rng.random() < 0.5:
             shown(document, rng.choice([30, 60]))
     document.finish()
-    assert shown(document) == shown(Document.of_markdown(ANSWER))
+    assert shown(document) == shown(of_markdown(ANSWER))
 
 
 def test_the_open_end_is_shown_as_it_came() -> None:
@@ -149,14 +156,14 @@ def test_an_open_fence_shows_every_line_that_came() -> None:
     ],
 )
 def test_nothing_is_swallowed(text: str) -> None:
-    assert _words(" ".join(shown(Document.of_markdown(text)))) >= _words(text)
+    assert _words(" ".join(shown(of_markdown(text)))) >= _words(text)
 
 
 @given(
     st.text(alphabet=st.sampled_from("ab1 \n\t`*_#>-+.|[]()!<&~:=\\\"'{}$éế漢👍\x1b"), max_size=200)
 )
 def test_any_text_is_shown_whole_and_fits_the_width(text: str) -> None:
-    document = Document.of_markdown(text)
+    document = of_markdown(text)
     letters = [c for c in "".join(shown(document, 12)) if c.isalnum()]
     remaining = iter(letters)
     assert all(c in remaining for c in text if c.isalnum())
@@ -165,21 +172,21 @@ def test_any_text_is_shown_whole_and_fits_the_width(text: str) -> None:
 
 def test_tables_wrap_into_the_width_and_show_their_source_where_they_cannot() -> None:
     table = "| left | right |\n|---|---|\n| one two three four | five |"
-    assert shown(Document.of_markdown(table), 20) == [
+    assert shown(of_markdown(table), 20) == [
         "left         │ right",
         "─────────────┼──────",
         "one two      │ five",
         "three four   │",
     ]
-    assert shown(Document.of_markdown(table), 8)[0] == "| left |"
+    assert shown(of_markdown(table), 8)[0] == "| left |"
 
 
 def test_a_table_may_be_narrow() -> None:
-    assert shown(Document.of_markdown("|a|b|\n|-|-|\n|1|2|")) == ["a │ b", "──┼──", "1 │ 2"]
+    assert shown(of_markdown("|a|b|\n|-|-|\n|1|2|")) == ["a │ b", "──┼──", "1 │ 2"]
 
 
 def test_a_long_code_line_wraps() -> None:
-    rows = shown(Document.of_markdown(f"```\n{'x' * 90}\n```"), 41)
+    rows = shown(of_markdown(f"```\n{'x' * 90}\n```"), 41)
     assert [len(row.strip()) for row in rows] == [40, 40, 10]
 
 
@@ -193,7 +200,7 @@ def test_a_question_is_no_markdown() -> None:
 
 
 def test_links_show_where_they_lead_and_cannot_be_clicked() -> None:
-    document = Document.of_markdown("[safe](http://evil.example)")
+    document = of_markdown("[safe](http://evil.example)")
     assert shown(document) == ["safe (http://evil.example)"]
     assert not any(getattr(span.style, "meta", None) for span in document.row(0).content.spans)
 
