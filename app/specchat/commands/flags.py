@@ -13,6 +13,7 @@ from specchat.settings import Settings, load_settings
 from specengine.errors import GrammarError, SamplingError
 from specengine.json_schema import json_schema_to_gbnf
 from specengine.pair import MAX_DRAFT
+from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "frequency_penalty")
@@ -39,7 +40,10 @@ def sampling_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_answer_options(flags: Mapping[str, Any], sampling: SamplingParams) -> AnswerOptions:
-    """Flags as the runtime takes them. Raises GrammarError for an unreadable grammar or schema."""
+    """Flags as the runtime takes them. Raises GrammarError for an unreadable grammar or schema,
+    SamplingError for a rule that does not go with `sampling`.
+    """
+    make_rule(flags["rule"], sampling)  # here, before models are loaded and servers connected to
     return AnswerOptions(
         sampling=sampling,
         max_tokens=flags["max_tokens"],

@@ -27,7 +27,7 @@ from specengine.duplex import Event, answer_with_hints
 from specengine.grammar import Grammar
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
 from specengine.placement import summary
-from specengine.rules.coupled import CoupledRule
+from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.unverified import Begun
 
@@ -134,10 +134,11 @@ class RemotePair:
     ) -> Iterator[Event]:
         """As `specengine.pair.Pair.answer`. A server is always `reproducible`, and tells nothing
         of a prompt's progress. Goes on with the answer `begun`, where there is one, and verifies
-        what of it is not. Raises RemoteError for what the protocol has no room for.
+        what of it is not. Raises RemoteError for what the protocol has no room for, SamplingError
+        for `greedy` above temperature 0.
         """
         if rule not in _RULES:
-            raise RemoteError("a target on a server has one rule: coupled")
+            raise RemoteError(f"a target on a verify server has the rule coupled, not {rule}")
         further = self._further(len(prompt), grammar, logprobs)
         follows = None
         if grammar is not None:  # raises for a grammar that cannot be used, before anything is sent
@@ -148,6 +149,7 @@ class RemotePair:
         if begun is not None:
             seed, verified = begun.unverified.seed, begun.tokens[: begun.unverified.token]
         sampling = sampling.model_copy(update={"seed": seed})
+        acceptance = make_rule(rule or "coupled", sampling)
         request = Request(
             wire_settings(sampling),
             seed,
@@ -160,7 +162,7 @@ class RemotePair:
         return answer_with_hints(
             RemoteStream(self._network, self._connection, [*prompt, *verified], request),
             self.vocab,
-            self._drafting.drafters(method, Transforms(sampling, follows), CoupledRule(sampling)),
+            self._drafting.drafters(method, Transforms(sampling, follows), acceptance),
             prompt,
             seed=seed,
             max_tokens=most,
