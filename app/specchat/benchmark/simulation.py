@@ -60,11 +60,6 @@ def ask_and_wait(scene: Scene, k: int) -> float:
     return tokens / (k * scene.draft_s + scene.round_trip_s + scene.pass_s(k + 1))
 
 
-def best_ask_and_wait(scene: Scene) -> float:
-    """`ask_and_wait` with the draft length that suits it best."""
-    return max(ask_and_wait(scene, k) for k in range(1, scene.max_draft + 1))
-
-
 def duplex(scene: Scene, *, tokens: int = 2000, seed: int = 0) -> float:
     """Tokens a second of a target that never waits, and drafts that are sent ahead of it."""
     return _Duplex(scene, tokens, random.Random(seed)).run()  # noqa: S311, this is no secret

@@ -98,11 +98,6 @@ class ChatStore:
             )
             return chat_of(_chat_row(db, chat_id))
 
-    def rename_chat(self, chat_id: int, title: str) -> None:
-        with self._database.writing() as db:
-            _chat_row(db, chat_id)
-            db.execute("UPDATE chats SET title = ? WHERE id = ?", (storable(title), chat_id))
-
     def delete_chat(self, chat_id: int) -> None:
         with self._database.writing() as db:
             _chat_row(db, chat_id)

@@ -41,13 +41,6 @@ class Document:
             document.add_note(f"… and {len(text) - _TYPED_MAX:,} more characters")
         return document
 
-    @classmethod
-    def of_markdown(cls, text: str) -> Document:
-        document = cls()
-        document.append(text)
-        document.finish()
-        return document
-
     @property
     def in_fence(self) -> bool:
         """Whether what comes next is code."""
