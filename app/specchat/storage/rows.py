@@ -45,25 +45,17 @@ def _time(seconds: float) -> datetime:
 
 
 def chat_of(row: sqlite3.Row) -> Chat:
-    return Chat(
-        id=row["id"],
-        title=row["title"],
-        profile=row["profile"],
-        created_at=_time(row["created_at"]),
-        updated_at=_time(row["updated_at"]),
-        head_id=row["head_id"],
-    )
+    return Chat(**_shared(row), head_id=row["head_id"])
 
 
 def summary_of(row: sqlite3.Row) -> ChatSummary:
-    return ChatSummary(
-        id=row["id"],
-        title=row["title"],
-        profile=row["profile"],
-        created_at=_time(row["created_at"]),
-        updated_at=_time(row["updated_at"]),
-        message_count=row["message_count"],
-    )
+    return ChatSummary(**_shared(row), message_count=row["message_count"])
+
+
+def _shared(row: sqlite3.Row) -> dict[str, Any]:
+    """What a chat and its summary have in common."""
+    times = {name: _time(row[name]) for name in ("created_at", "updated_at")}
+    return {**times, **{name: row[name] for name in ("id", "title", "profile")}}
 
 
 def message_of(row: sqlite3.Row) -> Message:
