@@ -20,6 +20,7 @@ from specengine.drafting import DraftMethod
 from specengine.errors import BackendError, ModelFileError, SpecEngineError
 from specengine.events import Progress
 from specengine.gguf import GGUF, read_gguf
+from specengine.llama import extensions
 from specengine.llama.probe import probe
 from specengine.mtp import check_own_heads
 from specengine.placement import GpuLayers
@@ -76,6 +77,8 @@ def prepare(
     def examine(name: str, offline: bool | None = offline) -> _Candidate:
         draft = fetch(name, offline)
         vocabularies = require_compatible(target, draft, registry.mask_token(name))
+        if vocabularies.way == "head":
+            extensions.require()
         require_room(target, draft)
         return draft.path, vocabularies
 

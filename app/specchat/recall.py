@@ -16,7 +16,7 @@ def recall(states: KeptStates, pair: Pair, prompt: Sequence[int], chat_id: int) 
     with suppress(OSError):  # the model's file is gone
         tokens = as_tokens(prompt)
         held = common_prefix(tokens, pair.context.tokens)
-        if not pair.context.is_restorable or len(tokens) - held < WORTHWHILE:
+        if len(tokens) - held < WORTHWHILE:
             return
         if _kept(states, pair, tokens, chat_id) - held < WORTHWHILE:
             return

@@ -94,6 +94,8 @@ def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, 
     tokens = np.arange(prefix + max(widest, 0), dtype=np.int32) % context.n_vocab
     seconds: dict[int, list[float]] = {width: [] for width in range(1, widest + 1)}
     try:
+        if prefix:
+            context.logits(tokens[:prefix])
         for _ in range(repeats):
             for width, measured in seconds.items():
                 sequence = tokens[: prefix + width]

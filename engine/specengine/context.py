@@ -132,6 +132,11 @@ class Context:
         """What `record` asked for, a row for each of `tokens`: valid until the next call."""
         return self._features.view()
 
+    @property
+    def recorded(self) -> str:
+        """What `features` are, where there are any."""
+        return "" if self._source is None else self._source.name
+
     def record(self, source: FeatureSource) -> None:
         """Keep the features of every token that the cache holds, from now on: it is emptied.
 
@@ -192,33 +197,38 @@ class Context:
         self._cache.clear()
         self._hold(0)
 
-    @property
-    def is_restorable(self) -> bool:
-        """Whether the cache is all there is to restore: no features are recorded beside it."""
-        return self._source is None
-
     def save(self, tokens: Iterable[int] | Tokens) -> SavedCache | None:
         """A copy of what is held of `tokens`; what else is held is dropped.
 
-        None where the model's cache cannot be copied whole (sliding windows), or is not all.
+        None where the model's cache cannot be copied whole (sliding windows).
         """
         self._drop_after(common_prefix(as_tokens(tokens), self._held.view()))
-        state = self._cache.save() if self.is_restorable else None
-        return None if state is None else SavedCache(self.tokens.copy(), self.width_step, state)
+        state = self._cache.save()
+        if state is None:
+            return None
+        if self._source is not None:
+            state = np.concatenate((state, self.features.view(np.uint8).ravel()))
+        return SavedCache(self.tokens.copy(), self.width_step, state)
 
     def restore(self, saved: SavedCache) -> bool:
-        """Go on from what a context of the same model, build and `n_ctx` saved: what follows is
-        bit for bit what it would have been there. False where that cannot be: nothing is held.
+        """Go on from what a context of the same model, build, `n_ctx` and `recorded` saved: what
+        follows is bit for bit what it would have been there. False where that cannot be: nothing
+        is held.
         """
         self.forget()
-        if not self.is_restorable or len(saved.tokens) > self.n_ctx:
+        n_tokens, width = len(saved.tokens), 0 if self._source is None else self._source.width
+        n_state = len(saved.state) - n_tokens * width * np.dtype(np.float32).itemsize
+        if n_tokens > self.n_ctx or n_state < 0:
             return False
         self.width_step = saved.width_step
-        self._cache.restore(saved.state)
+        self._cache.restore(saved.state[:n_state])
         if self._cache.length() != len(saved.tokens):
             self.forget()
             return False
         self._held.extend(saved.tokens)
+        if self._source is not None:
+            rows = saved.state[n_state:].view(np.float32)
+            self._features.extend(rows.reshape(n_tokens, width))
         return True
 
     def _check(self, tokens: Tokens, known: int, last: int) -> None:

@@ -15,6 +15,11 @@ class FeatureSource(Protocol):
     """What a model computed on the way to its logits."""
 
     @property
+    def name(self) -> str:
+        """What is recorded: sources of one name say the same of the same model."""
+        ...
+
+    @property
     def width(self) -> int: ...
 
     def read(self, n_tokens: int, into: Features) -> None:
@@ -40,6 +45,11 @@ class FeatureBuffer:
         """Append the rows of the first `n_tokens` tokens of the last pass."""
         end = self._length + n_tokens
         source.read(n_tokens, self._data[self._length : end])
+        self._length = end
+
+    def extend(self, rows: Features) -> None:
+        end = self._length + len(rows)
+        self._data[self._length : end] = rows
         self._length = end
 
     def truncate(self, length: int) -> None:

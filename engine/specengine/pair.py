@@ -131,7 +131,7 @@ class LoadedModel:
     @functools.cached_property
     def state_key(self) -> str:
         """See `specengine.state_key`. Raises OSError."""
-        return state_key(self.path, self._parameters)
+        return state_key(self.path, f"{self._parameters} {self.context.recorded}")
 
     @property
     def is_calibrated(self) -> bool:

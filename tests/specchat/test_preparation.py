@@ -13,6 +13,7 @@ from specchat.preparation import PreparedPair, draft_method, prepare
 from specchat.selection import select_profile
 from specchat.settings import Settings
 from specengine.errors import BackendError, ModelFileError, VocabMismatchError
+from specengine.llama import extensions
 from specengine.llama.probe import ProbeResult
 from support.eagle3_heads import random_head
 from support.gguf_files import WORDS, write_gguf
@@ -123,6 +124,19 @@ def test_auto_takes_a_head_of_the_target_before_any_draft_model(registry: Regist
     other = prepared(registry, target="other", draft="auto")
     assert other.draft is not None
     assert other.draft.name == "same.gguf"
+
+
+def test_without_llama_cpps_functions_for_heads_auto_does_without_them(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def require() -> None:
+        raise BackendError("this build of llama.cpp does not export llama_set_embeddings_layer_inp")
+
+    monkeypatch.setattr(extensions, "require", require)
+    with pytest.raises(BackendError, match="does not export"):
+        prepared(registry, draft="head")
+    ready = prepared(registry, draft="auto")
+    assert (ready.draft, ready.method) == (None, "lookup")
 
 
 def test_heads_in_the_targets_own_file_draft_if_asked_for_and_before_all_others(

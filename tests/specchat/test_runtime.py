@@ -31,7 +31,9 @@ async def runtime(
     registry = load_registry()
     runtime = Runtime(registry)
     stages: list[Progress] = []
-    await runtime.load(registry.profile("tiny").model_copy(update={"n_ctx": 768}), stages.append)
+    await runtime.load(
+        registry.profile("tiny").model_copy(update={"n_ctx": 768, "draft": "lookup"}), stages.append
+    )
     assert stages[-1].stage == "load"
     yield runtime
     await runtime.close()

@@ -18,6 +18,7 @@ MODEL = markov(V, seed=2)
 class HeldSource:
     """The row of a token: its position, itself, and the sum of all tokens so far."""
 
+    name = "held"
     width = 3
 
     def __init__(self, cache: FakeKVCache) -> None:
@@ -57,19 +58,31 @@ def test_the_rows_of_a_kept_prefix_stay_those_of_a_dropped_suffix_go() -> None:
     assert context.features.shape == (0, 3)
 
 
-def test_a_cache_with_features_beside_it_is_neither_saved_nor_restored() -> None:
+def test_a_saved_cache_comes_back_with_its_features() -> None:
+    cache = FakeKVCache(MODEL, V)
+    context = Context(cache)
+    context.record(HeldSource(cache))
+    context.logits([1, 2, 3, 4])
+    saved = context.save([1, 2, 3])
+    assert saved is not None
+    context.logits([4, 4, 4, 4, 4])
+    assert context.restore(saved)
+    assert context.tokens.tolist() == cache.held == [1, 2, 3]
+    assert np.array_equal(context.features, rows_of([1, 2, 3]))
+    context.logits([1, 2, 3, 0])
+    assert cache.widths[-1] == 1
+    assert np.array_equal(context.features, rows_of([1, 2, 3, 0]))
+
+
+def test_a_state_too_short_for_its_features_is_not_taken() -> None:
     cache = FakeKVCache(MODEL, V)
     context = Context(cache)
     context.logits([1, 2, 3])
     saved = context.save([1, 2, 3])
     assert saved is not None
-    assert context.is_restorable
     context.record(HeldSource(cache))
-    assert not context.is_restorable
     assert not context.restore(saved)
-    context.logits([1, 2, 3])
-    assert context.save([1, 2, 3]) is None
-    assert np.array_equal(context.features, rows_of([1, 2, 3]))
+    assert context.tokens.tolist() == cache.held == []
 
 
 @settings(max_examples=150, deadline=None)

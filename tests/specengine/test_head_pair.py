@@ -79,6 +79,21 @@ def test_two_turns_are_the_targets_own(pair: Pair, kind: Kind) -> None:
     assert second.tokens == alone(pair, turn)
 
 
+def test_the_head_drafts_on_after_a_restored_state(pair: Pair, kind: Kind) -> None:
+    prompt = chat(pair, QUESTION)
+    first = run(pair, prompt, draft_length=3)
+    turn = chat(pair, "And which is the warmest?", *prompt, *first.tokens)
+    saved = pair.context.save(turn)
+    live = run(pair, turn, draft_length=kind.asked)
+    pair.forget()
+    assert saved is not None
+    assert pair.context.restore(saved)
+    restored = run(pair, turn, draft_length=kind.asked)
+    assert restored.tokens == live.tokens
+    assert restored.stats.accepted_per_position == live.stats.accepted_per_position
+    assert restored.stats.accepted > 0
+
+
 def test_a_sampled_text_is_a_function_of_the_seed(pair: Pair) -> None:
     sampling = SamplingParams(temperature=0.9, seed=11)
     prompt = chat(pair, "Tell me a story.")

@@ -18,6 +18,7 @@ WIDTH = 2
 class TextFeatures:
     """A row says what the text up to its token was: its length, and a hash of it."""
 
+    name = "text"
     width = WIDTH
 
     def __init__(self, cache: FakeKVCache) -> None:

@@ -62,6 +62,12 @@ _SYMBOLS = {
 }
 
 
+def require() -> None:
+    """Raises BackendError where this build of llama.cpp lacks a function that heads need."""
+    for name in _SYMBOLS:
+        function(name)
+
+
 def function(name: str) -> Callable[..., Any]:
     """A function of `llama-ext.h`. Raises BackendError where this build does not export it."""
     symbol = _SYMBOLS[name]

@@ -33,6 +33,10 @@ class LayerInputs:
             enable(context, layer, True)
 
     @property
+    def name(self) -> str:
+        return f"inputs of layers {self._layers}"
+
+    @property
     def width(self) -> int:
         return len(self._layers) * self._n_embd
 

@@ -21,6 +21,8 @@ from specengine.sequence import Tokens
 class FinalStates:
     """A target's hidden states after its last layer: a `FeatureSource`."""
 
+    name = "final states"
+
     def __init__(self, context: Any, n_embd: int) -> None:
         """Record from now on in `context`, llama.cpp's of a model that `mtp.check_heads` passed.
         Raises BackendError where this build of llama.cpp cannot.

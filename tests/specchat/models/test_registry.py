@@ -20,7 +20,7 @@ def own(tmp_path: Path) -> Path:
 def test_the_embedded_default_needs_nothing_but_the_package_index() -> None:
     registry = load_registry()
     tiny = registry.profile("tiny")
-    assert (tiny.target, tiny.draft, tiny.system) == ("smollm2-135m", "lookup", "")
+    assert (tiny.target, tiny.draft, tiny.system) == ("smollm2-135m", "auto", "")
     model = registry.model(tiny.target)
     assert model.bytes == 98_362_432
     assert [source.partition(":")[0] for source in model.sources] == ["pypi"]
