@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 
 from specchat.errors import SpecchatError
-from specengine.compatibility import require_compatible
 from specengine.draft import Draft
 from specengine.drafters import Drafter
 from specengine.drafters.block import BlockDrafter
@@ -29,7 +28,8 @@ from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelBased
 from specengine.drafting import DraftMethod
 from specengine.errors import SpecEngineError
-from specengine.gguf import read_gguf
+from specengine.model_files.compatibility import require_compatible
+from specengine.model_files.gguf import read_gguf
 from specengine.pair import MAX_DRAFT, LoadOptions, Pair
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams

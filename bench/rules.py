@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from specchat.errors import SpecchatError
 from specengine.cancel import AbortFlag
-from specengine.compatibility import require_compatible
 from specengine.draft import Draft
 from specengine.drafters import Drafter
 from specengine.drafting import Drafting
 from specengine.errors import SpecEngineError
-from specengine.gguf import read_gguf
+from specengine.model_files.compatibility import require_compatible
+from specengine.model_files.gguf import read_gguf
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions, Pair
 from specengine.rules import make_rule
 from specengine.rules.expected import expected_standing

@@ -13,7 +13,7 @@ from pathlib import Path
 from specchat import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import load_registry
-from specengine.chat_template import Turn, encode_chat
+from specengine.chat.chat_template import Turn, encode_chat
 from specengine.events import Finished
 from specengine.pair import Pair
 from specengine.sampling import SamplingParams

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from specengine.chat.unverified import Begun
 from specengine.drafting import DraftMethod
 from specengine.pair import MAX_DRAFT
 from specengine.sampling import SamplingParams
-from specengine.unverified import Begun
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from specchat.benchmark.machine import describe_machine, describe_model
 from specchat.benchmark.report import Machine, ModelFile
 from specchat.version import __version__
-from specengine.chat_template import Turn, encode_chat
+from specengine.chat.chat_template import Turn, encode_chat
 from specengine.llama.threads import default_threads
 from specengine.pair import Pair
 

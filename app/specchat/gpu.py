@@ -9,13 +9,13 @@ from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specchat.remote.address import is_url
+from specengine.devices.offload import plan
+from specengine.devices.placement import Device, GpuLayers, summary
 from specengine.errors import SpecEngineError
-from specengine.gguf import GGUF, read_gguf
 from specengine.llama import library
 from specengine.llama.backends import gpu_devices
 from specengine.llama.probe import probe
-from specengine.offload import plan
-from specengine.placement import Device, GpuLayers, summary
+from specengine.model_files.gguf import GGUF, read_gguf
 
 
 def devices() -> list[Device]:
@@ -32,8 +32,8 @@ def planned(
     gpu_layers: GpuLayers,
     freed: Mapping[str, int] | None = None,
 ) -> str:
-    """One line, as `specengine.placement.summary`; empty where there is no GPU, or a model is not
-    on this computer. `freed`: as in `specengine.offload.plan`. Blocks.
+    """One line, as `specengine.devices.placement.summary`; empty where there is no GPU, or a model
+    is not on this computer. `freed`: as in `specengine.devices.offload.plan`. Blocks.
     """
     if not devices():
         return ""

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field, RootModel, ValidationError
 
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 from specengine.llama.library import LLAMA_CPP_PYTHON_VERSION
 
 Width = Annotated[int, Field(ge=1)]

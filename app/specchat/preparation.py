@@ -15,15 +15,15 @@ from specchat.installation import explain_probe
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
-from specengine.compatibility import Comparison, require_compatible
+from specengine.devices.placement import GpuLayers
 from specengine.drafting import DraftMethod
 from specengine.errors import BackendError, ModelFileError, SpecEngineError
 from specengine.events import Progress
-from specengine.gguf import GGUF, read_gguf
+from specengine.heads.mtp import check_own_heads
 from specengine.llama import extensions
 from specengine.llama.probe import probe
-from specengine.mtp import check_own_heads
-from specengine.placement import GpuLayers
+from specengine.model_files.compatibility import Comparison, require_compatible
+from specengine.model_files.gguf import GGUF, read_gguf
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from specchat.remote.pair import RemotePair
 from specchat.remote.scoring.pair import ScoringPair
-from specengine.chat_template import Turn, encode_chat
-from specengine.conversation import alternating, fit_turns, stable_beginning
+from specengine.chat.chat_template import Turn, encode_chat
+from specengine.chat.conversation import alternating, fit_turns, stable_beginning
 from specengine.pair import Pair
 
 # Kept free for the answer when old turns leave a full context, in tokens.

@@ -28,14 +28,14 @@ from specchat.remote.pair import RemoteOptions, RemotePair
 from specchat.remote.preparation import prepare_remote
 from specchat.remote.scoring.pair import ScoringPair
 from specengine.cancel import AbortFlag
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
+from specengine.chat.conversation import alternating
 from specengine.context import SavedCache
-from specengine.conversation import alternating
+from specengine.devices.placement import GpuLayers
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, Progress, Reviewed
 from specengine.inspection import InspectedRound
 from specengine.pair import LoadOptions, Pair
-from specengine.placement import GpuLayers
 from specengine.rules import LOSSY
 from specengine.statistics import Statistics
 from specengine.thread import EngineThread

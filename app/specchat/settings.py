@@ -19,7 +19,7 @@ from pydantic_settings import (
 
 from specchat import locations
 from specchat.errors import SpecchatError
-from specengine.placement import GpuLayers
+from specengine.devices.placement import GpuLayers
 from specengine.sampling import SamplingParams
 
 _PREFIX = "SPECCHAT_"

@@ -14,9 +14,9 @@ import numpy as np
 from specengine.context import Context, Logits
 from specengine.draft import Draft
 from specengine.errors import ContextFullError
-from specengine.logprobs import TokenLogprobs, token_logprobs
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
+from specengine.sampling.logprobs import TokenLogprobs, token_logprobs
 from specengine.sequence import Tokens, as_tokens
 
 GREEDY = SamplingParams(temperature=0)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.checkpoints import State
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 from specengine.errors import BackendError, ContextFullError
-from specengine.features import FeatureBuffer, Features, FeatureSource
+from specengine.heads.features import FeatureBuffer, Features, FeatureSource
 from specengine.sequence import TokenBuffer, Tokens, as_tokens, common_prefix
 
 Logits = NDArray[np.float32]
@@ -92,7 +92,7 @@ class Context:
     ) -> None:
         """`costs` learns from every pass. Passes are padded to a multiple of `width_step` tokens:
         which kernel computes a row, and how it rounds, may depend on the width of the pass, and
-        with the right step it does not (`--reproducible`; see `specengine.widths`).
+        with the right step it does not (`--reproducible`; see `specengine.control.widths`).
         """
         self._cache = cache
         self._held = TokenBuffer()

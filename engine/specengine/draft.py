@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from specengine.distribution import Distribution
 from specengine.errors import DraftError
-from specengine.logprobs import TokenLogprobs
+from specengine.sampling.distribution import Distribution
+from specengine.sampling.logprobs import TokenLogprobs
 
 _ROUNDING = 1e-6  # of a sum of probabilities
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from specengine.compatibility import Comparison
-from specengine.controller import AdaptiveDraftLength, DraftLengthController, FixedDraftLength
+from specengine.control.controller import (
+    AdaptiveDraftLength,
+    DraftLengthController,
+    FixedDraftLength,
+)
 from specengine.drafters import Drafter
 from specengine.drafters.bridge import Bridge, SameIds, TokenIntersection
 from specengine.drafters.lookup import LookupDrafter
@@ -14,7 +17,8 @@ from specengine.drafters.model import ModelDrafter
 from specengine.drafters.parallel import ParallelDrafter
 from specengine.drafters.text import TextDrafter
 from specengine.drafters.translation import SharedTokens, Translation
-from specengine.loaded_head import LoadedHead
+from specengine.heads.loaded import LoadedHead
+from specengine.model_files.compatibility import Comparison
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.vocab import Vocab

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from specengine.logprobs import TokenLogprobs
+    from specengine.sampling.logprobs import TokenLogprobs
     from specengine.statistics import Statistics
 
 FinishReason = Literal["stop", "length", "cancelled", "error"]

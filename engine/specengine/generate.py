@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
-from specengine.answer_text import AnswerText
 from specengine.cancel import AbortFlag, time_limit
-from specengine.controller import Choice, DraftLengthController, Offer
+from specengine.chat.answer_text import AnswerText
+from specengine.control.controller import Choice, DraftLengthController, Offer
+from specengine.control.hindsight import GUESSED, Hindsight
 from specengine.draft import Draft, Verdict
 from specengine.drafters import Drafter, PacedDrafter
 from specengine.errors import CancelledError, ContextFullError, DraftError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason
-from specengine.hindsight import GUESSED, Hindsight
-from specengine.logprobs import TokenLogprobs
+from specengine.sampling.logprobs import TokenLogprobs
 from specengine.sequence import TokenBuffer, Tokens
 from specengine.statistics import Statistics
 from specengine.target import Target

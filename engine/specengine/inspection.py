@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft, Draw, Verdict
 from specengine.rules import AcceptanceRule
 from specengine.rules.block import BlockRule
 from specengine.rules.residual import drawn_from, residual
 from specengine.rules.sampled import SampledRule
 from specengine.rules.token import TokenRule
+from specengine.sampling.distribution import Distribution
 from specengine.vocab import Vocab
 
 _TOP = 8  # entries of a distribution that are reported

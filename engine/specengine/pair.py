@@ -9,35 +9,35 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from specengine.calibrate import calibrate, is_calibrated, measure_passes
 from specengine.cancel import AbortFlag
-from specengine.compatibility import Comparison, find_mask_token
 from specengine.context import Context
-from specengine.controller import AdaptiveDraftLength
-from specengine.costs import PassCosts
+from specengine.control.calibrate import calibrate, is_calibrated, measure_passes
+from specengine.control.controller import AdaptiveDraftLength
+from specengine.control.costs import PassCosts
+from specengine.control.widths import STEPS, stable_step
+from specengine.devices.offload import load_smaller, plan
+from specengine.devices.placement import GpuLayers, Placement, costs_name, summary, usage
 from specengine.drafters import Drafter
 from specengine.drafting import Drafting, DraftMethod, with_length
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
-from specengine.gguf import read_gguf
-from specengine.grammar import Grammar
-from specengine.heads import check_head, is_head
+from specengine.heads.files import check_head, is_head
+from specengine.heads.loaded import LoadedHead, load_head, load_own_heads
+from specengine.heads.mtp import check_own_heads
 from specengine.inspection import InspectedRound
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
-from specengine.loaded_head import LoadedHead, load_head, load_own_heads
-from specengine.mtp import check_own_heads
-from specengine.offload import load_smaller, plan
-from specengine.placement import GpuLayers, Placement, costs_name, summary, usage
+from specengine.model_files.compatibility import Comparison, find_mask_token
+from specengine.model_files.gguf import read_gguf
 from specengine.rules import AcceptanceRule, make_rule
 from specengine.sampling import SamplingParams, Transforms
+from specengine.sampling.grammar import Grammar
 from specengine.sequence import as_tokens, common_prefix
 from specengine.state_key import state_key
 from specengine.target import LocalTarget
-from specengine.widths import STEPS, stable_step
 
 MAX_DRAFT = 16
 

@@ -12,9 +12,9 @@ import numpy as np
 from specengine.context import Context
 from specengine.draft import Draft, Verdict
 from specengine.inspection import InspectedRound, Inspector
-from specengine.logprobs import token_logprobs
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
+from specengine.sampling.logprobs import token_logprobs
 from specengine.sequence import Tokens
 from specengine.vocab import Vocab
 

@@ -8,7 +8,7 @@ from gguf import GGUFReader, GGUFWriter
 
 from pad_depth import PaddingError, pad_depth
 from specengine.events import Finished
-from specengine.gguf import read_gguf
+from specengine.model_files.gguf import read_gguf
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
 from support.gguf_files import write_out

@@ -8,10 +8,10 @@ import pytest
 
 from specchat import diagnosis
 from specchat.installation import Installer, rebuild_command
+from specengine.devices.placement import Device
 from specengine.llama import huge_pages
 from specengine.llama.cpu import Cpu
 from specengine.llama.probe import ProbeResult
-from specengine.placement import Device
 
 WORKS = ProbeResult(works=True, use_extra_bufts=True, finding="decodes")
 SLOW = ProbeResult(works=True, use_extra_bufts=False, finding="slower", remedy="engine's")

@@ -10,8 +10,8 @@ import pytest
 from specchat import gpu
 from specchat.gpu import planned
 from specchat.models.registry import Profile, Registry, load_registry
-from specengine import offload
-from specengine.placement import Device, GpuLayers
+from specengine.devices import offload
+from specengine.devices.placement import Device, GpuLayers
 
 GPU = Device("X0", "the GPU", free=8 << 30, total=8 << 30)
 

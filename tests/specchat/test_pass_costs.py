@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from specchat.pass_costs import CostStore
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 from specengine.llama.library import LLAMA_CPP_PYTHON_VERSION
 
 

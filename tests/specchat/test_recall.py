@@ -17,7 +17,7 @@ from specchat.answer_options import AnswerOptions
 from specchat.kept_states import KeptStates
 from specchat.models.registry import load_registry
 from specchat.runtime import Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Finished, Progress
 from specengine.pair import Pair
 from specengine.sampling import SamplingParams

@@ -11,7 +11,7 @@ from specchat import locations
 from specchat.answer_options import AnswerOptions
 from specchat.models.registry import load_registry
 from specchat.runtime import Event, Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.errors import CancelledError
 from specengine.events import Chunk, Finished, Progress
 from specengine.inspection import InspectedRound

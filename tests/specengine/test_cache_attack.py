@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from specengine.cancel import AbortFlag
 from specengine.context import Context
-from specengine.controller import FixedDraftLength
+from specengine.control.controller import FixedDraftLength
 from specengine.drafters import Drafter
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.lookup import LookupDrafter

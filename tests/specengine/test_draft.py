@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft
 from specengine.errors import DraftError
+from specengine.sampling.distribution import Distribution
 
 
 def q(*probs: float) -> Distribution:

@@ -6,13 +6,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from specengine.compatibility import Comparison, Way
 from specengine.context import Context
-from specengine.controller import AdaptiveDraftLength, Offer
+from specengine.control.controller import AdaptiveDraftLength, Offer
 from specengine.drafters.bridge import SameIds, TokenIntersection
 from specengine.drafters.model import ModelDrafter
 from specengine.drafters.text import TextDrafter
 from specengine.drafting import Drafting, DraftMethod, with_length
+from specengine.model_files.compatibility import Comparison, Way
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from support.fakes import FakeKVCache, markov

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from specengine.checks.near_ties import NearTies, teacher_force
 from specengine.context import Logits
 from specengine.events import Finished
-from specengine.near_ties import NearTies, teacher_force
-from specengine.noise import Noise
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
+from specengine.sampling.noise import Noise
 
 GREEDY = SamplingParams(temperature=0)
 SEEDED = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0, seed=7)

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from specengine.controller import AdaptiveDraftLength, FixedDraftLength, Offer
-from specengine.costs import PassCosts
-from specengine.distribution import Distribution
+from specengine.control.controller import AdaptiveDraftLength, FixedDraftLength, Offer
+from specengine.control.costs import PassCosts
 from specengine.draft import Draft
 from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelDrafter
 from specengine.errors import CancelledError, ContextFullError
 from specengine.events import Finished
 from specengine.generate import generate
+from specengine.sampling.distribution import Distribution
 from specengine.sequence import Tokens
 from support.fakes import BrokenPassError, Model, greedy_continuation, markov, scripted
 from support.rig import Rig

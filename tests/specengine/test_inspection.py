@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft, Verdict
 from specengine.events import Finished
 from specengine.inspection import InspectedRound, Inspector
 from specengine.rules import make_rule
 from specengine.rules.sampled import SampledRule
 from specengine.sampling import SamplingParams, Transforms
+from specengine.sampling.distribution import Distribution
 from support.fakes import FakeVocab, markov
 from support.rig import Rig
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from specengine.chat_template import Turn, encode_chat
-from specengine.compatibility import require_compatible
+from specengine.chat.chat_template import Turn, encode_chat
 from specengine.events import Finished
-from specengine.gguf import read_gguf
+from specengine.model_files.compatibility import require_compatible
+from specengine.model_files.gguf import read_gguf
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
 

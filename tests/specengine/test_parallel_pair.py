@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from specengine.compatibility import compare
-from specengine.gguf import read_gguf
+from specengine.model_files.compatibility import compare
+from specengine.model_files.gguf import read_gguf
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
 from support.pair_answers import QUESTION, alone, cancelled, chat, run

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from specengine.context import Context, Logits
-from specengine.features import Features
-from specengine.head_context import HeadContext
+from specengine.heads.features import Features
+from specengine.heads.head_context import HeadContext
 from specengine.sequence import Tokens
 from support.fakes import FakeKVCache
 

@@ -10,7 +10,7 @@ from specchat.answer_options import AnswerOptions
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
 from specchat.runtime import Event
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Chunk, Finished, Progress
 from specengine.statistics import Statistics
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from specengine.drafters.model import ModelDrafter
 from specengine.events import Finished
+from specengine.hybrid.target_stream import StreamEvent
 from specengine.sampling import SamplingParams
 from specengine.serving.generation import Event, Generation
 from specengine.serving.scheduler import Scheduler
 from specengine.serving.transcript import Transcript
-from specengine.target_stream import StreamEvent
 from support.fake_batch_cache import FakeBatchCache
 from support.fakes import Model, markov
 from support.rig import Rig

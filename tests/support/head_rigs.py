@@ -11,12 +11,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from specengine.context import Context
-from specengine.controller import Offer
-from specengine.distribution import Distribution
+from specengine.control.controller import Offer
 from specengine.drafters import Drafter
 from specengine.drafters.block import BlockDrafter
 from specengine.drafters.head import HeadDrafter
 from specengine.sampling import SamplingParams, Transforms
+from specengine.sampling.distribution import Distribution
 from specengine.sequence import Tokens
 from specengine.target import LocalTarget
 from support.fake_block_head import FakeBlockHead, blocks_beside

@@ -11,7 +11,7 @@ from specchat.answer_options import AnswerOptions
 from specchat.models.registry import Profile, load_registry
 from specchat.remote.pair import RemoteOptions
 from specchat.runtime import Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Chunk, Finished, Reviewed
 from specengine.sampling import SamplingParams
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from specengine.cancel import AbortFlag
 from specengine.context import Context
-from specengine.controller import FixedDraftLength
+from specengine.control.controller import FixedDraftLength
 from specengine.drafters import Drafter
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter

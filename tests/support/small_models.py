@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft, Verdict
+from specengine.sampling.distribution import Distribution
 from support.exact import outcomes
 
 Prefix = tuple[int, ...]

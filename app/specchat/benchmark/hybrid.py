@@ -30,11 +30,11 @@ from specchat.remote.preparation import PreparedRemote, prepare_remote
 from specchat.remote.stream import RemoteStream, Request
 from specchat.version import __version__
 from specengine.cancel import AbortFlag
-from specengine.chat_template import Turn, encode_chat
+from specengine.chat.chat_template import Turn, encode_chat
 from specengine.errors import SpecEngineError
 from specengine.events import Finished, Progress
-from specengine.gguf import read_gguf
 from specengine.llama.cpu import this_cpu
+from specengine.model_files.gguf import read_gguf
 from specengine.pair import LoadOptions
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms

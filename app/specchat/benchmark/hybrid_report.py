@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from specchat.benchmark.simulation import Scene, ask_and_wait, duplex, streaming
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 
 Way = Literal["streaming", "hybrid", "asking"]
 

@@ -12,9 +12,9 @@ import psutil
 from specchat.benchmark.report import Machine, ModelFile
 from specchat.diagnosis import system_info
 from specchat.models.growing_file import sha256_of
-from specengine.gguf import read_gguf
 from specengine.llama import library
 from specengine.llama.cpu import this_cpu
+from specengine.model_files.gguf import read_gguf
 
 _OPENMP = ("GOMP_", "OMP_", "KMP_")
 

@@ -11,7 +11,7 @@ from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.report import Measured, OwnTiming
 from specchat.benchmark.sides import Answer, Stopwatch, digest
 from specchat.runtime import Runtime
-from specengine.chat_template import Turn, encode_chat
+from specengine.chat.chat_template import Turn, encode_chat
 from specengine.sampling import SamplingParams
 
 PEER = "llama-server"

@@ -12,7 +12,7 @@ from specchat.benchmark.neighbour import busy_neighbour
 from specchat.benchmark.report import Sample
 from specchat.benchmark.sides import Side
 from specchat.benchmark.suite import Item, first_of_each_category
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 
 _WARM_UP = "Name three primary colours, and say where each of them is found in nature."

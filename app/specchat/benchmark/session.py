@@ -26,11 +26,11 @@ from specchat.models.ensure import ensure_model
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specchat.runtime import Runtime
 from specchat.version import __version__
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
+from specengine.devices.placement import GpuLayers
 from specengine.errors import SpecEngineError
 from specengine.events import Progress
 from specengine.llama.threads import default_threads
-from specengine.placement import GpuLayers
 
 _PREFIX = 256  # tokens before the passes whose cost is measured
 _PASS_REPEATS = 3

@@ -14,7 +14,7 @@ from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.report import Measured, OwnTiming
 from specchat.benchmark.summary import ALONE
 from specchat.runtime import Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Chunk, Finished
 from specengine.pair import MAX_DRAFT, Pair
 from specengine.sampling import SamplingParams

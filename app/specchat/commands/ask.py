@@ -33,7 +33,7 @@ from specchat.remote.pair import RemoteOptions
 from specchat.runtime import Runtime
 from specchat.selection import select_profile, select_sampling
 from specchat.tui.printable import one_line
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.errors import CancelledError
 from specengine.events import Finished, Progress
 from specengine.inspection import InspectedRound

@@ -23,12 +23,12 @@ from specchat.remote.scoring.pair import ENGINES, ScoringServer, examine_scoring
 from specchat.remote.server import VerifyServer
 from specchat.remote.vocabulary import fetch_vocabulary
 from specchat.settings import load_settings
-from specengine.compatibility import compare_vocabularies
-from specengine.costs import PassCosts
-from specengine.gguf import read_gguf
+from specengine.control.costs import PassCosts
+from specengine.hybrid.scoring import ScoresError
 from specengine.llama.model import LlamaModel
+from specengine.model_files.compatibility import compare_vocabularies
+from specengine.model_files.gguf import read_gguf
 from specengine.pair import MAX_DRAFT
-from specengine.scoring import ScoresError
 
 _SERVERS = {"vllm": "vLLM", "sglang": "SGLang"}
 _WAYS = {

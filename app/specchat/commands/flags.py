@@ -11,10 +11,10 @@ import click
 from specchat.answer_options import AnswerOptions
 from specchat.settings import Settings, load_settings
 from specengine.errors import GrammarError, SamplingError
-from specengine.json_schema import json_schema_to_gbnf
 from specengine.pair import MAX_DRAFT
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
+from specengine.sampling.json_schema import json_schema_to_gbnf
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "frequency_penalty")
 _SETTINGS = ("threads", "gpu_layers", "draft_gpu_layers", "ctx", "offline", "on_loss")

@@ -24,12 +24,12 @@ from specchat.models.registry import Model, Registry, load_registry
 from specchat.models.scan import Found, scan
 from specchat.models.sizes import readable_size
 from specchat.models.store import ModelStore
-from specengine.compatibility import Comparison, Way, compare
+from specengine.devices.model_memory import model_memory
 from specengine.errors import ModelFileError
-from specengine.gguf import GGUF, read_gguf, read_language_model
-from specengine.heads import kind_of_head
-from specengine.layerskip import write_first_layers
-from specengine.model_memory import model_memory
+from specengine.heads.files import kind_of_head
+from specengine.model_files.compatibility import Comparison, Way, compare
+from specengine.model_files.gguf import GGUF, read_gguf, read_language_model
+from specengine.model_files.layerskip import write_first_layers
 
 _WAYS: dict[Way, str] = {
     "ids": "token by token: the vocabularies agree",

@@ -25,9 +25,9 @@ from specchat.models.registry import Profile, load_registry
 from specchat.remote.address import is_url
 from specchat.runtime import Runtime
 from specchat.selection import select_profile
+from specengine.checks.verification import Plan, verify
 from specengine.errors import CancelledError
 from specengine.pair import Pair
-from specengine.verification import Plan, verify
 
 _INDENT = 19
 _WIDEST = 120

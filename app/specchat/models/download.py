@@ -23,7 +23,7 @@ from specchat.models.registry import Model
 from specchat.models.sizes import readable_size
 from specchat.models.sources import Piece, locate
 from specengine.errors import ModelFileError
-from specengine.gguf import read_gguf
+from specengine.model_files.gguf import read_gguf
 
 ProgressCallback = Callable[[int, int], None]
 """Called with bytes done and bytes in all (0 where nobody knows yet)."""

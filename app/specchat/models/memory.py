@@ -10,9 +10,9 @@ import psutil
 
 from specchat.models.errors import MemoryShortageError
 from specchat.models.sizes import readable_size
-from specengine.gguf import GGUF
-from specengine.offload import plan
-from specengine.placement import GpuLayers
+from specengine.devices.offload import plan
+from specengine.devices.placement import GpuLayers
+from specengine.model_files.gguf import GGUF
 
 _CGROUP = Path("/sys/fs/cgroup")
 _OWN_CGROUP = Path("/proc/self/cgroup")
@@ -28,7 +28,8 @@ def require_memory(
     freed: Mapping[str, int] | None = None,
 ) -> None:
     """Raises MemoryShortageError, with all sizes, where the pair needs more than is available: of
-    main memory, for all that no GPU with memory of its own takes; see `specengine.offload.plan`.
+    main memory, for all that no GPU with memory of its own takes; see
+    `specengine.devices.offload.plan`.
     """
     models = [gguf for gguf in (draft, target) if gguf is not None]
     wanted = [gpu_layers.draft, gpu_layers.target][-len(models) :]

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from specchat.remote.address import Address
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 
 # What the protocol knows, and what llama-server, vLLM and others understand beside it. Whatever a

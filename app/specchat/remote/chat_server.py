@@ -21,12 +21,12 @@ from specchat.remote.network import NetworkThread
 from specchat.remote.prediction import may_be_predicted, text_to_edit
 from specchat.remote.sse import EventReader
 from specengine.cancel import AbortFlag
-from specengine.chat_template import Turn
-from specengine.costs import PassCosts
+from specengine.chat.chat_template import Turn
+from specengine.chat.stop import StopFilter
+from specengine.control.costs import PassCosts
 from specengine.events import Chunk, Finished, FinishReason
 from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics
-from specengine.stop import StopFilter
 
 _ATTEMPTS = 4  # at a server that is busy
 _POLL_S = 0.05

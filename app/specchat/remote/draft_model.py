@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from specengine.cancel import AbortFlag
-from specengine.gguf import read_gguf
-from specengine.offload import load_smaller, plan
+from specengine.devices.offload import load_smaller, plan
+from specengine.model_files.gguf import read_gguf
 from specengine.pair import LoadedModel, LoadOptions
 
 

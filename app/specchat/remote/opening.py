@@ -12,8 +12,8 @@ from specchat.remote.pair import RemoteOptions, RemotePair
 from specchat.remote.preparation import PreparedRemote
 from specchat.remote.scoring.pair import ScoringPair, open_scoring
 from specengine.cancel import AbortFlag
+from specengine.devices.placement import GpuLayers
 from specengine.pair import LoadOptions
-from specengine.placement import GpuLayers
 
 
 def open_remote(

@@ -21,15 +21,15 @@ from specchat.remote.preparation import PreparedRemote
 from specchat.remote.stream import Connection, OnLoss, RemoteStream, Request
 from specchat.remote.vocabulary import load_vocabulary
 from specengine.cancel import AbortFlag
-from specengine.costs import PassCosts
+from specengine.chat.unverified import Begun
+from specengine.control.costs import PassCosts
+from specengine.devices.placement import summary
 from specengine.drafting import Drafting, DraftMethod
-from specengine.duplex import Event, answer_with_hints
-from specengine.grammar import Grammar
+from specengine.hybrid.duplex import Event, answer_with_hints
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
-from specengine.placement import summary
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.unverified import Begun
+from specengine.sampling.grammar import Grammar
 
 _GOODBYE_S = 1.0
 _REACH_S = 5.0

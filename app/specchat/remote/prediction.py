@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 
 _BLOCK = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)

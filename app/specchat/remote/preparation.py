@@ -23,12 +23,12 @@ from specchat.remote.network import NetworkThread
 from specchat.remote.other_servers import PreparedChat, PreparedScoring, prepare_other
 from specchat.remote.server import ServedModelInfo, VerifyServer
 from specchat.remote.vocabulary import fetch_vocabulary
-from specengine.compatibility import Comparison, require_compatible
 from specengine.drafting import DraftMethod
 from specengine.errors import BackendError
 from specengine.events import Progress
-from specengine.gguf import read_gguf
 from specengine.llama.probe import probe
+from specengine.model_files.compatibility import Comparison, require_compatible
+from specengine.model_files.gguf import read_gguf
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from specchat.remote.errors import RemoteError
 from specchat.remote.http import check, json_of, new_client
 from specchat.remote.keys import Key
 from specchat.server.messages import PROTOCOL
-from specengine.logprobs import TokenLogprobs
+from specengine.sampling.logprobs import TokenLogprobs
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -18,10 +18,10 @@ from specchat.remote.errors import RemoteError, TryAgainError
 from specchat.remote.http import explain, is_certificate_error
 from specchat.remote.network import NetworkThread
 from specchat.remote.server import ConflictError, GoneError, Line, VerifyServer, hint_line
+from specengine.hybrid.target_stream import Cut, Notice, Opened, StreamEvent
 from specengine.sequence import common_prefix
 from specengine.serving.generation import Committed, Ended
 from specengine.serving.transcript import Transcript
-from specengine.target_stream import Cut, Notice, Opened, StreamEvent
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,9 @@ class Request:
 
 
 class RemoteStream:
-    """A `specengine.duplex.TargetStream` over HTTP; its methods may be called from any thread."""
+    """A `specengine.hybrid.target_stream.TargetStream` over HTTP; its methods may be called from
+    any thread.
+    """
 
     def __init__(
         self,

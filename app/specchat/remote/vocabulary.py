@@ -11,7 +11,7 @@ from specchat.remote.errors import RemoteError
 from specchat.remote.server import VerifyServer
 from specengine.errors import SpecEngineError
 from specengine.llama.model import LlamaModel
-from specengine.vocabulary_file import Vocabulary, write_vocabulary
+from specengine.model_files.vocabulary_file import Vocabulary, write_vocabulary
 
 
 async def fetch_vocabulary(server: VerifyServer, fingerprint: str) -> Path:

@@ -19,8 +19,8 @@ from specchat.server.refusal import Refusal
 from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session
 from specchat.server.verify import STREAM_HEADERS
-from specengine.answer_text import AnswerText
-from specengine.chat_template import Turn, encode_chat
+from specengine.chat.answer_text import AnswerText
+from specengine.chat.chat_template import Turn, encode_chat
 from specengine.errors import TemplateError
 from specengine.sampling import SamplingParams
 from specengine.sampling.params import MOST

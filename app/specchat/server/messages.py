@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from specengine.grammar import MAX_BYTES
 from specengine.sampling import SamplingParams
+from specengine.sampling.grammar import MAX_BYTES
 
 FEATURES = ("grammar", "logprobs")
 """What this server does beyond what the protocol asks of every one."""

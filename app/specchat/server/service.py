@@ -13,9 +13,9 @@ from specchat.server.messages import FEATURES, PROTOCOL
 from specchat.server.metrics import Metrics
 from specchat.server.sessions import Session, Sessions
 from specchat.version import __version__
-from specengine.gguf import GGUF
+from specengine.model_files.gguf import GGUF
+from specengine.model_files.vocabulary_file import vocabulary_of
 from specengine.serving.served import MAX_DRAFT, ServedModel
-from specengine.vocabulary_file import vocabulary_of
 
 
 @dataclass

@@ -23,7 +23,7 @@ from specchat.server.limits import Limits
 from specchat.server.listen import Listen, check_exposure, log_json, serve
 from specchat.server.service import Service
 from specchat.settings import load_settings
-from specengine.gguf import read_gguf
+from specengine.model_files.gguf import read_gguf
 from specengine.serving.served import ServedModel, ServeOptions
 
 

@@ -18,8 +18,8 @@ from specchat.server.refusal import Refusal
 from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session, now_us
 from specengine.errors import GrammarError
-from specengine.grammar import Grammar
 from specengine.sampling import SamplingParams
+from specengine.sampling.grammar import Grammar
 from specengine.serving.generation import Committed, Ended, Event, Generation
 from specengine.serving.served import MAX_DRAFT
 

@@ -26,7 +26,7 @@ from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.queue import Queue
 from specchat.tui.widgets.status_line import StatusLine, progress_content
 from specchat.tui.widgets.transcript import Transcript
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.errors import SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason, Progress, Reviewed
 from specengine.inspection import InspectedRound

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from specchat.answer_options import AnswerOptions
 from specchat.tui.services import Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 
 _PAUSE_S = 0.6  # in typing, before what was typed is read
 _REST_S = 10.0  # before the state is kept: most answers are followed by a question sooner

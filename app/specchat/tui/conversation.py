@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from specchat.storage.records import Chat, Message, Role, Status
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
+from specengine.chat.unverified import Begun
 from specengine.events import Chunk, Finished, Reviewed, Unverified, Version
 from specengine.inspection import InspectedRound
-from specengine.unverified import Begun
 
 
 @dataclass(eq=False, slots=True)

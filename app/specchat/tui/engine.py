@@ -13,7 +13,7 @@ from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
 from specchat.runtime import Event
 from specchat.tui.services import Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Finished, Progress
 from specengine.statistics import Statistics

@@ -12,7 +12,7 @@ from specchat.models.scan import Found
 from specchat.runtime import Event
 from specchat.storage import ChatStore
 from specchat.tui.theme import DARK
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Progress
 
 

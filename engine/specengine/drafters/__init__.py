@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from specengine.cancel import AbortFlag
-from specengine.controller import Offer
+from specengine.control.controller import Offer
+from specengine.control.pace import Pace
 from specengine.draft import Draft
-from specengine.pace import Pace
 from specengine.sequence import Tokens
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from specengine.block_context import BlockContext
-from specengine.controller import Offer
+from specengine.control.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters.drawing import draw
 from specengine.drafters.head_based import HeadBased
 from specengine.drafters.model import PRIOR
 from specengine.drafters.parallel import NAME
+from specengine.heads.block_context import BlockContext
 from specengine.sequence import Tokens
 
 

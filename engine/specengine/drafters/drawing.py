@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from specengine.context import Logits
-from specengine.distribution import Distribution
+from specengine.control.pace import Pace
 from specengine.draft import Draft
 from specengine.errors import NothingToDrawError
-from specengine.pace import Pace
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
+from specengine.sampling.distribution import Distribution
 from specengine.sequence import TokenBuffer, Tokens
 
 _FAR = 12.0

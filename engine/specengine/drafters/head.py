@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specengine.context import Logits
-from specengine.controller import Offer
-from specengine.costs import WIDEST
+from specengine.control.controller import Offer
+from specengine.control.costs import WIDEST
+from specengine.control.pace import Pace
 from specengine.draft import Draft
 from specengine.drafters.drawing import draw
 from specengine.drafters.head_based import HeadBased
-from specengine.head_context import HeadContext
-from specengine.pace import Pace
+from specengine.heads.head_context import HeadContext
 from specengine.sequence import TokenBuffer, Tokens
 
 _PRIOR = 0.5

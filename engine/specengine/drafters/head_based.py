@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 from specengine.cancel import AbortFlag
-from specengine.controller import Offer
-from specengine.feature_context import FeatureContext
+from specengine.control.controller import Offer
+from specengine.heads.feature_context import FeatureContext
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import Tokens

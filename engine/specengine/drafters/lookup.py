@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specengine.controller import Offer
+from specengine.control.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters.suffix_index import NOTHING, Matches, SuffixIndex
 from specengine.sequence import Tokens, as_tokens

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from specengine.cancel import AbortFlag
 from specengine.context import Context, Logits
-from specengine.controller import Offer
+from specengine.control.controller import Offer
+from specengine.control.pace import Pace
 from specengine.draft import Draft
 from specengine.drafters.bridge import Bridge
 from specengine.drafters.drawing import draw
-from specengine.pace import Pace
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import TokenBuffer, Tokens, common_prefix

@@ -13,12 +13,12 @@ import numpy as np
 
 from specengine.cancel import AbortFlag
 from specengine.context import Context, Logits
-from specengine.controller import Offer
+from specengine.control.controller import Offer
+from specengine.control.pace import Pace
 from specengine.draft import Draft
 from specengine.drafters.bridge import Bridge
 from specengine.drafters.drawing import draw
 from specengine.drafters.model import PRIOR, ModelBased
-from specengine.pace import Pace
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 from specengine.sequence import Tokens

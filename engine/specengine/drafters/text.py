@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from specengine.cancel import AbortFlag
 from specengine.context import Context
+from specengine.control.pace import Pace
 from specengine.draft import Draft
 from specengine.drafters.model import ModelBased
 from specengine.drafters.translation import Translation, split_complete, tokenize_part
-from specengine.pace import Pace
 from specengine.sequence import TokenBuffer, Tokens
 from specengine.vocab import Vocab
 

@@ -1,4 +1,4 @@
-"""llama.cpp's context of a block head: the real `specengine.block_context.BlockHead`."""
+"""llama.cpp's context of a block head: the real `specengine.heads.block_context.BlockHead`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.block_context import Rows
-from specengine.block_heads import BlockShape
 from specengine.context import Logits
-from specengine.features import Features
+from specengine.heads.block_context import Rows
+from specengine.heads.block_heads import BlockShape
+from specengine.heads.features import Features
 from specengine.llama import extensions
 from specengine.llama.batch import read_logits
 from specengine.llama.head_cache import CompanionCache
@@ -29,7 +29,7 @@ class BlockCache(CompanionCache):
     def __init__(
         self, model: LlamaModel, target: Any, shape: BlockShape, *, width: int, **settings: Any
     ) -> None:
-        """`width`: that of the features. The header has passed `heads.check_head`."""
+        """`width`: that of the features. The header has passed `heads.files.check_head`."""
         super().__init__(model, target, **settings)
         self.width = width
         self._shape = shape

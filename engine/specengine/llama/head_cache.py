@@ -12,7 +12,7 @@ import numpy as np
 from specengine.cancel import AbortFlag
 from specengine.context import Logits
 from specengine.errors import BackendError, CancelledError, ModelFileError
-from specengine.features import Features
+from specengine.heads.features import Features
 from specengine.llama import extensions, library
 from specengine.llama.batch import read_logits
 from specengine.llama.model import LlamaModel
@@ -130,7 +130,7 @@ class CompanionCache:
 
 
 class HeadCache(CompanionCache, ABC):
-    """A head that takes one step for each draft token: the real `specengine.head_context.Head`."""
+    """A head that takes one step for each draft token: the real `heads.head_context.Head`."""
 
     longest: int | None = None
 
@@ -162,7 +162,7 @@ class Eagle3Cache(HeadCache):
     """
 
     def __init__(self, model: LlamaModel, target: Any, *, width: int, **settings: Any) -> None:
-        """`width`: that of the features. The header has passed `heads.check_head`."""
+        """`width`: that of the features. The header has passed `heads.files.check_head`."""
         super().__init__(model, target, **settings)
         self._width = width
 

@@ -1,7 +1,7 @@
 """The inputs of a target's layers, recorded in every pass: a `FeatureSource`.
 
 llama.cpp ends the process where a layer does not exist or an architecture's graph records none:
-`heads.check_layers` tells beforehand.
+`heads.files.check_layers` tells beforehand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specengine.features import Features
+from specengine.heads.features import Features
 from specengine.llama import extensions
 
 
@@ -19,7 +19,8 @@ class LayerInputs:
     """Concatenated inputs of some layers, for each token of a pass."""
 
     def __init__(self, context: Any, layers: Sequence[int], n_embd: int) -> None:
-        """Record from now on in `context`, llama.cpp's of a model that `heads.check_layers` passed.
+        """Record from now on in `context`, llama.cpp's of a model that
+        `heads.files.check_layers` passed.
 
         A row is len(layers) * n_embd floats, in the order of `layers`. Raises BackendError where
         this build of llama.cpp cannot.

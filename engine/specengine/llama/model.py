@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Any
 
 from specengine.cancel import AbortFlag
+from specengine.devices.placement import Share
 from specengine.errors import CancelledError, ModelFileError
-from specengine.gguf import read_gguf, read_language_model
 from specengine.llama import huge_pages, library
 from specengine.llama.backends import device_list
 from specengine.llama.vocab import LlamaVocab
-from specengine.placement import Share
+from specengine.model_files.gguf import read_gguf, read_language_model
 
 
 class LlamaModel:

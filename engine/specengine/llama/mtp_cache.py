@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from specengine.context import Logits
-from specengine.features import Features
+from specengine.heads.features import Features
 from specengine.llama import extensions, library
 from specengine.llama.head_cache import HeadCache
 from specengine.llama.model import LlamaModel
@@ -24,7 +24,8 @@ class FinalStates:
     name = "final states"
 
     def __init__(self, context: Any, n_embd: int) -> None:
-        """Record from now on in `context`, llama.cpp's of a model that `mtp.check_heads` passed.
+        """Record from now on in `context`, llama.cpp's of a model that
+        `heads.mtp.check_own_heads` passed.
         Raises BackendError where this build of llama.cpp cannot.
         """
         self._context = context

@@ -17,9 +17,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft, Verdict
-from specengine.noise import Noise
+from specengine.sampling.distribution import Distribution
+from specengine.sampling.noise import Noise
 from specengine.sampling.params import SamplingParams
 
 # From this size of the support on it pays to look at cheap bounds first.

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft
 from specengine.rules.residual import drawn_from
+from specengine.sampling.distribution import Distribution
 
 
 def expected_standing(rule: str, draft: Draft, p: Sequence[Distribution]) -> list[float]:

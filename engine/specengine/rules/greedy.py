@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft, Verdict
 from specengine.errors import SamplingError
+from specengine.sampling.distribution import Distribution
 from specengine.sampling.params import SamplingParams
 
 

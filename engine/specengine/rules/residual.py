@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft
+from specengine.sampling.distribution import Distribution
 
 
 def drawn_from(draft: Draft, i: int, p: Distribution) -> Distribution:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.distribution import Distribution
 from specengine.errors import NothingToDrawError, SamplingError
 from specengine.sampling.constrained import allowed_candidates
+from specengine.sampling.distribution import Distribution
 from specengine.sampling.params import SamplingParams
 from specengine.sampling.penalties import penalise
 from specengine.sampling.truncation import min_p, softmax, top_k, top_p, typical_p
 
 if TYPE_CHECKING:
-    from specengine.grammar import Grammar
+    from specengine.sampling.grammar import Grammar
 
 
 class Transforms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 
 
 def padded(n_tokens: int, step: int) -> int:

@@ -9,14 +9,14 @@ from typing import Literal
 import numpy as np
 
 from specengine.context import Logits
+from specengine.control.survival import Survival
 from specengine.draft import Draft
-from specengine.grammar import Grammar
-from specengine.logprobs import TokenLogprobs, token_logprobs
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
+from specengine.sampling.grammar import Grammar
+from specengine.sampling.logprobs import TokenLogprobs, token_logprobs
 from specengine.serving.hints import Hints
 from specengine.serving.transcript import Transcript
-from specengine.survival import Survival
 
 EndReason = Literal["stop", "length", "cancelled", "shutdown", "error"]
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.sequence import Tokens
 from specengine.serving.allocation import allocate, padded

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specengine.cancel import AbortFlag
-from specengine.costs import PassCosts
-from specengine.gguf import read_gguf
+from specengine.control.costs import PassCosts
+from specengine.control.widths import STEPS
+from specengine.devices.offload import load_smaller, plan
+from specengine.devices.placement import Placement
 from specengine.llama.batch_cache import LlamaBatchCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
-from specengine.offload import load_smaller, plan
-from specengine.placement import Placement
+from specengine.model_files.gguf import read_gguf
 from specengine.serving.scheduler import Scheduler
 from specengine.serving.stable_parts import measure_costs, stable_step
 from specengine.thread import EngineThread
-from specengine.widths import STEPS
 
 logger = logging.getLogger(__name__)
 

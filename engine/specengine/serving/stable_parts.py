@@ -2,9 +2,9 @@
 
 llama.cpp evaluates the parts of a pass together as far as they are equally long, and the rest of
 the longer ones apart. So the width of the kernels' work, on which the last bits of a row depend
-(see `specengine.widths`), depends on the neighbours. Where every part is a multiple of so many
-tokens that no kernel has a remainder, it does not matter. How many that are depends on the build,
-the CPU and the quantizations of the model.
+(see `specengine.control.widths`), depends on the neighbours. Where every part is a multiple of so
+many tokens that no kernel has a remainder, it does not matter. How many that are depends on the
+build, the CPU and the quantizations of the model.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from itertools import cycle
 import numpy as np
 
 from specengine.context import Logits
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
+from specengine.control.widths import STEPS
 from specengine.sequence import Tokens
 from specengine.serving.allocation import padded
 from specengine.serving.batch_cache import BatchCache, Part
-from specengine.widths import STEPS
 
 _PROMPT = 24
 _TEXT = 32

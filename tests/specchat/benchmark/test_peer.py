@@ -10,7 +10,7 @@ import pytest
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.peer import PeerSide
 from specchat.runtime import Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 from support.fakes import FakeVocab
 

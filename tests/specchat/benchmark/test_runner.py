@@ -12,7 +12,7 @@ from specchat.benchmark.report import Measured, OwnTiming, Sample
 from specchat.benchmark.runner import Step, measure, plan_steps, warm_up
 from specchat.benchmark.sides import Answer, Side, digest
 from specchat.benchmark.suite import Item
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 
 GREEDY = Condition("greedy", SamplingParams(temperature=0))

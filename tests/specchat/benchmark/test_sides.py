@@ -10,7 +10,7 @@ from specchat.answer_options import AnswerOptions
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.sides import LocalSide, default_names, local_sides
 from specchat.runtime import Event, Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Chunk, Finished, Progress
 from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics

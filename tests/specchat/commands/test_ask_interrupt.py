@@ -14,7 +14,7 @@ from specchat.answer_options import AnswerOptions
 from specchat.commands import ask
 from specchat.models.registry import Profile
 from specchat.runtime import Event
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Progress
 from support.fake_runtime import FakeRuntime, Script
 

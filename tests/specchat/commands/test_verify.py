@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from specchat.cli import COMMANDS
 from specchat.commands import verify as command_module
+from specengine.checks.verification import Check
 from specengine.pair import Pair
-from specengine.verification import Check
 from support.command_line import environment, specchat
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals")

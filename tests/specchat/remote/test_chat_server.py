@@ -13,7 +13,7 @@ from specchat.remote.address import parse_address
 from specchat.remote.chat_server import ChatClient, ChatServer, choose_model
 from specchat.remote.network import NetworkThread
 from specengine.cancel import AbortFlag
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Finished
 from specengine.sampling import SamplingParams
 from support.chat_stand_in import ChatStandIn, Reply, chat_stand_in, events

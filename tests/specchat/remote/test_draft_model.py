@@ -9,10 +9,10 @@ import pytest
 from specchat.models.registry import Profile, load_registry
 from specchat.remote.draft_model import load_draft_model
 from specchat.runtime import Runtime
-from specengine import offload
 from specengine.cancel import AbortFlag
+from specengine.devices import offload
+from specengine.devices.placement import Device, GpuLayers
 from specengine.pair import LoadOptions
-from specengine.placement import Device, GpuLayers
 from support.remote_chat import ask
 from support.verify_server import VerifyServer
 

@@ -10,9 +10,9 @@ import pytest
 from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.server import service, verify
 from specengine.errors import SamplingError
-from specengine.json_schema import json_schema_to_gbnf
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
+from specengine.sampling.json_schema import json_schema_to_gbnf
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer
 

@@ -11,8 +11,8 @@ import pytest
 from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.remote import stream
 from specchat.remote.pair import RemoteOptions
+from specengine.chat.unverified import Begun
 from specengine.events import Chunk, Unverified
-from specengine.unverified import Begun
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer, running_server
 

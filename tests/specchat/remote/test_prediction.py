@@ -11,7 +11,7 @@ from specchat.answer_options import AnswerOptions
 from specchat.remote.pair import RemoteOptions
 from specchat.remote.prediction import text_to_edit
 from specchat.runtime import Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Finished
 from specengine.sampling import SamplingParams
 from support.chat_stand_in import ChatStandIn, Reply, chat_stand_in, events

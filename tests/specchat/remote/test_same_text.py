@@ -17,7 +17,7 @@ from specchat.remote import stream
 from specchat.remote.pair import RemoteOptions
 from specchat.remote.stream import RemoteStream
 from specchat.runtime import Runtime
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from specengine.events import Finished
 from specengine.sampling import SamplingParams
 from support.buffering_proxies import BuffersUp

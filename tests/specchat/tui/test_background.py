@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from specchat.tui import background
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from support.chat_app import StartChat
 from support.fake_runtime import FakeRuntime, Script
 

@@ -15,7 +15,7 @@ from textual.widgets import TextArea
 
 from specchat.storage import ChatStore
 from specchat.tui.widgets.message import MessageView
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 from support.chat_app import StartChat
 from support.fake_runtime import FakeRuntime, Script
 

@@ -1,5 +1,5 @@
 from specchat.tui.conversation import Conversation
-from specengine.chat_template import Turn
+from specengine.chat.chat_template import Turn
 
 
 def test_an_answer_without_a_word_is_not_sent() -> None:

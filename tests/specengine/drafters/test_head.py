@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 
-from specengine.chi_square import chi_square
-from specengine.controller import AdaptiveDraftLength
+from specengine.checks.chi_square import chi_square
+from specengine.control.controller import AdaptiveDraftLength
 from specengine.drafters.head import HeadDrafter
 from specengine.events import Finished
 from specengine.generate import generate

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
 from specengine.context import Context
-from specengine.controller import FixedDraftLength
+from specengine.control.controller import FixedDraftLength
 from specengine.drafters import Drafter
 from specengine.drafters.bridge import TokenIntersection
 from specengine.drafters.model import ModelDrafter

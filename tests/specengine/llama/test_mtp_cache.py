@@ -12,7 +12,7 @@ import pytest
 from specengine.cancel import AbortFlag
 from specengine.context import Context
 from specengine.errors import CancelledError
-from specengine.head_context import HeadContext
+from specengine.heads.head_context import HeadContext
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.mtp_cache import FinalStates, MtpCache

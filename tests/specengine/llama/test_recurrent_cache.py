@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from specengine.cancel import AbortFlag
 from specengine.context import Context
-from specengine.controller import FixedDraftLength
+from specengine.control.controller import FixedDraftLength
 from specengine.drafters import Drafter
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter

@@ -65,10 +65,10 @@ def test_what_follows_a_restored_state_is_bit_for_bit_what_follows_the_live_one(
     assert len(saved.tokens) > 100
     assert restored.restore(saved)
     for n in (130, 140, 141, 150):
+        before = live.passes, restored.passes
         expected = live.logits(tokens[:n], last=3).copy()
-        passes = restored.passes
         assert np.array_equal(restored.logits(tokens[:n], last=3), expected)
-        assert restored.passes == passes + 1
+        assert restored.passes - before[1] == live.passes - before[0] <= 2
 
 
 def test_rolling_back_behind_what_was_restored_is_evaluated_right(

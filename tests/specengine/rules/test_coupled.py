@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft
-from specengine.noise import Noise
 from specengine.rules import coupled
 from specengine.rules.coupled import CoupledRule, race, verify_coupled
 from specengine.sampling import SamplingParams
+from specengine.sampling.distribution import Distribution
+from specengine.sampling.noise import Noise
 
 VOCABULARY = np.arange(6, dtype=np.int32)
 

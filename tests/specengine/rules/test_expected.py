@@ -9,13 +9,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from specengine.distribution import Distribution
 from specengine.draft import Draft
-from specengine.noise import Noise
 from specengine.rules.block import verify_block
 from specengine.rules.coupled import race, verify_coupled
 from specengine.rules.expected import expected_standing
 from specengine.rules.token import verify_token
+from specengine.sampling.distribution import Distribution
+from specengine.sampling.noise import Noise
 from support.small_models import SmallPair, Verify, law_of_round, random_pair
 
 RULES: dict[str, Verify] = {"token": verify_token, "block": verify_block}

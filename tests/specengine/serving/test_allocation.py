@@ -1,4 +1,4 @@
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 from specengine.serving.allocation import allocate
 
 FLAT = PassCosts(dict.fromkeys(range(1, 33), 0.02))

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 from specengine.errors import BackendError
 from specengine.sampling import SamplingParams
 from specengine.serving.generation import Committed, Ended, Event, Generation

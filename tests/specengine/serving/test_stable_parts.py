@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specengine.context import Logits
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 from specengine.serving.batch_cache import Part
 from specengine.serving.stable_parts import measure_costs, stable_step
 from support.fake_batch_cache import FakeBatchCache

@@ -15,8 +15,8 @@ from specchat.remote.http import check, json_of, new_client
 from specchat.remote.keys import Key
 from specchat.remote.scoring.dialect import Dialect, Drawing, Part, Request, Said, Scored
 from specchat.remote.sse import EventReader
-from specengine.chat_template import Turn
-from specengine.scoring import Drawn, ScoresError
+from specengine.chat.chat_template import Turn
+from specengine.hybrid.scoring import Drawn, ScoresError
 
 
 class _ChatCount(Part):

@@ -12,7 +12,7 @@ import httpx
 from specchat.remote.errors import RemoteError, TryAgainError
 from specchat.remote.network import NetworkThread
 from specchat.remote.scoring.dialect import Said
-from specengine.scoring import ScoresError
+from specengine.hybrid.scoring import ScoresError
 
 Failure = RemoteError | TryAgainError | httpx.TransportError | ScoresError
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from specengine.hybrid.scoring import Drawn, ScoresError, TopN
 from specengine.sampling import SamplingParams
-from specengine.scoring import Drawn, ScoresError, TopN
 
 M = TypeVar("M", bound=BaseModel)
 

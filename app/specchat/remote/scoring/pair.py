@@ -26,18 +26,18 @@ from specchat.remote.scoring.sglang import SGLang
 from specchat.remote.scoring.target import ScoringTarget, Verification
 from specchat.remote.scoring.vllm import VLLM
 from specengine.cancel import AbortFlag
-from specengine.controller import AdaptiveDraftLength
-from specengine.costs import PassCosts
+from specengine.control.controller import AdaptiveDraftLength
+from specengine.control.costs import PassCosts
+from specengine.devices.placement import summary
 from specengine.drafting import Drafting, DraftMethod, with_length
 from specengine.events import Chunk, Finished
 from specengine.generate import generate
+from specengine.hybrid.scoring import ScoresError, Way, way_to_verify
 from specengine.llama.model import LlamaModel
 from specengine.llama.vocab import LlamaVocab
 from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
-from specengine.placement import summary
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.scoring import ScoresError, Way, way_to_verify
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from specchat.remote.errors import RemoteError
 from specchat.remote.scoring.client import ScoringClient
 from specchat.remote.scoring.dialect import GREEDY, Capabilities, Said, Scored, require
-from specengine.chat_template import Turn, encode_chat
-from specengine.costs import PassCosts
+from specengine.chat.chat_template import Turn, encode_chat
+from specengine.control.costs import PassCosts
 from specengine.errors import TemplateError
-from specengine.scoring import ScoresError
+from specengine.hybrid.scoring import ScoresError
 from specengine.vocab import Vocab
 
 _KNOWN = "The numbers are 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,"

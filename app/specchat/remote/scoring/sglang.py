@@ -22,7 +22,7 @@ from specchat.remote.scoring.dialect import (
     parsed,
     require,
 )
-from specengine.scoring import Drawn, ScoresError, TopN
+from specengine.hybrid.scoring import Drawn, ScoresError, TopN
 
 Entry = tuple[float | None, int, Any]
 """Log-probability, id, and the token's text or null."""

@@ -25,12 +25,12 @@ from specchat.remote.scoring.client import ScoringClient
 from specchat.remote.scoring.continuation import Continuation
 from specchat.remote.scoring.dialect import GREEDY, RAW, Drawing, Said
 from specengine.cancel import AbortFlag
-from specengine.costs import PassCosts
+from specengine.control.costs import PassCosts
 from specengine.draft import Draft, Verdict
 from specengine.errors import BackendError, CancelledError
+from specengine.hybrid.scoring import Drawn, ScoresError, TopN, Way, distribution, verify_draws
 from specengine.rules import AcceptanceRule
 from specengine.sampling import SamplingParams
-from specengine.scoring import Drawn, ScoresError, TopN, Way, distribution, verify_draws
 from specengine.sequence import Tokens
 from specengine.vocab import Vocab
 

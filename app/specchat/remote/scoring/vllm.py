@@ -22,7 +22,7 @@ from specchat.remote.scoring.dialect import (
     parsed,
     require,
 )
-from specengine.scoring import Drawn, ScoresError, TopN
+from specengine.hybrid.scoring import Drawn, ScoresError, TopN
 
 _ID = "token_id:"  # how ids are written where the protocol has a place for text only
 _SEEDS = 1 << 63

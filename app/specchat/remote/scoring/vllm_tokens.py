@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from specchat.remote.scoring.dialect import Part, Request, Said, Scored, parsed, require
-from specengine.scoring import ScoresError, TopN
+from specengine.hybrid.scoring import ScoresError, TopN
 
 
 class _Content(Part):

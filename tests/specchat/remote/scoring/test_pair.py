@@ -16,16 +16,16 @@ from specchat.answer_options import AnswerOptions
 from specchat.models.registry import Profile, load_registry
 from specchat.remote import draft_model
 from specchat.runtime import Runtime
-from specengine import offload
 from specengine.cancel import AbortFlag
-from specengine.chat_template import Turn, encode_chat
+from specengine.chat.chat_template import Turn, encode_chat
 from specengine.context import Context
+from specengine.devices import offload
+from specengine.devices.placement import Device, Placement
 from specengine.errors import OutOfMemoryError
 from specengine.events import Finished
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.pair import LoadedModel
-from specengine.placement import Device, Placement
 from specengine.sampling import SamplingParams
 from specengine.sequence import as_tokens
 from specengine.thread import EngineThread

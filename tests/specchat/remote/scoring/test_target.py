@@ -22,20 +22,20 @@ from specchat.remote.scoring.sglang import SGLang
 from specchat.remote.scoring.target import ScoringTarget, Verification
 from specchat.remote.scoring.vllm import VLLM
 from specengine.cancel import AbortFlag
-from specengine.chi_square import chi_square
+from specengine.checks.chi_square import chi_square
 from specengine.context import Context
-from specengine.controller import FixedDraftLength
-from specengine.costs import PassCosts
-from specengine.distribution import Distribution
+from specengine.control.controller import FixedDraftLength
+from specengine.control.costs import PassCosts
 from specengine.draft import Draft
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter
 from specengine.errors import BackendError
 from specengine.events import Finished
 from specengine.generate import generate
+from specengine.hybrid.scoring import ScoresError, way_to_verify
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.scoring import ScoresError, way_to_verify
+from specengine.sampling.distribution import Distribution
 from specengine.sequence import as_tokens
 from support.fakes import FakeKVCache, FakeVocab, Model, greedy_continuation, markov
 from support.scoring_stand_ins import ScoringStandIn, running

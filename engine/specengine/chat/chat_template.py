@@ -1,0 +1,200 @@
+"""Conversations to token ids, by the chat template that a model brings.
+
+What a person wrote can never become a control token, an answer keeps the ids it was generated
+with (so that the KV cache still fits), and there are as many BOS tokens as the template asks for.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from specengine.chat.template_sandbox import compiled
+from specengine.errors import TemplateError
+from specengine.vocab import Vocab
+
+CHATML = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+# Lone surrogates: no text holds them once it is cleaned.
+_BREAK = "\udc00"  # where a text is cut before it is tokenized
+_MARK = "\udc01"  # encloses the number of a turn whose own ids go there
+_MARKED = re.compile(f"{_MARK}([0-9]+){_MARK}")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation. `tokens`: an answer's own ids, where this model made it."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+    tokens: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A turn's text, which its own ids and `rest` spell."""
+
+    text: str
+    tokens: tuple[int, ...]
+    rest: str
+
+
+def encode_chat(
+    template: str | None,
+    turns: Sequence[Turn],
+    vocab: Vocab,
+    *,
+    add_generation_prompt: bool = True,
+) -> list[int]:
+    """Token ids of a conversation, up to where the assistant's next answer begins.
+
+    A system turn with an empty text is an empty system message, which differs from none. Where the
+    template has no place for a system message, it becomes the start of the first user turn. Raises
+    TemplateError: no template, a broken one, or one that refuses this conversation.
+    """
+    chat_template = compiled(template or _template_for(vocab))
+    text_of = {token: text for text, token in vocab.control.items()}
+
+    def render(turns: Iterable[Turn]) -> str:
+        return chat_template.render(
+            messages=[{"role": turn.role, "content": turn.text} for turn in turns],
+            add_generation_prompt=add_generation_prompt,
+            bos_token="" if vocab.bos is None else text_of.get(vocab.bos, ""),
+            eos_token="" if vocab.eos is None else text_of.get(vocab.eos, ""),
+            tools=None,
+            documents=None,
+        )
+
+    guarded = [replace(turn, text=_guard(_clean(turn.text), vocab)) for turn in turns]
+    placed, text = _place_system(guarded, render)
+    ids: list[int] = []
+    for part in _with_own_ids(text, placed, vocab, render):
+        ids += _tokenize(part, vocab) if isinstance(part, str) else part
+    return ids
+
+
+def _template_for(vocab: Vocab) -> str:
+    """A template for a model that brings none."""
+    if {"<|im_start|>", "<|im_end|>"} <= vocab.control.keys():
+        return CHATML
+    raise TemplateError(
+        "the model brings no chat template: --raw sends the prompt without one, "
+        "or choose an instruct model"
+    )
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _guard(text: str, vocab: Vocab) -> str:
+    """`text` with a break inside every occurrence of a control token's text."""
+    return _control_pattern(frozenset(vocab.control)).sub(rf"\g<0>{_BREAK}", text)
+
+
+@functools.lru_cache(maxsize=4)
+def _control_pattern(control: frozenset[str]) -> re.Pattern[str]:
+    """Matches the first character of each control token's text, of overlapping ones too."""
+    texts = sorted(re.escape(text) for text in control if len(text) > 1)
+    return re.compile(f"(?=(?:{'|'.join(texts)})).", re.DOTALL) if texts else re.compile("(?!)")
+
+
+def _tokenize(text: str, vocab: Vocab) -> list[int]:
+    return [
+        token
+        for piece in text.split(_BREAK)
+        if piece
+        for token in vocab.tokenize(_clean(piece), special=True)
+    ]
+
+
+def _place_system(
+    turns: list[Turn], render: Callable[[Iterable[Turn]], str]
+) -> tuple[list[Turn], str]:
+    """The turns and their rendering, with system messages moved where the template takes them."""
+    refusal: TemplateError | None = None
+    try:
+        text = render(turns)
+        if all(turn.text.strip() in text for turn in turns if turn.role == "system"):
+            return turns, text
+    except TemplateError as error:
+        if not any(turn.role == "system" for turn in turns):
+            raise
+        refusal = error
+    system = [turn.text for turn in turns if turn.role == "system" and turn.text]
+    others = [turn for turn in turns if turn.role != "system"]
+    for i, turn in enumerate(others):
+        if turn.role == "user":
+            others[i] = replace(turn, text="\n\n".join([*system, turn.text]))
+            break
+    try:
+        return others, render(others)
+    except TemplateError as error:
+        raise refusal or error from None
+
+
+def _with_own_ids(
+    text: str, turns: list[Turn], vocab: Vocab, render: Callable[[Iterable[Turn]], str]
+) -> Iterator[str | tuple[int, ...]]:
+    """The rendered `text` in parts, answers' own ids in the place of exactly their texts.
+
+    Rendering with a mark for each such answer shows what stands before it. An answer that the
+    template changes or leaves out is not found there, and stays text.
+    """
+    answers = {str(i): answer for i, turn in enumerate(turns) if (answer := _answer(turn, vocab))}
+    start = at = 0
+    for before, number in _marks(turns, answers, render):
+        at = text.find(before, at)
+        if at < 0:
+            break
+        at += len(before)
+        answer = answers[number]
+        if text.startswith(answer.text, at):
+            yield text[start:at]
+            yield answer.tokens
+            yield answer.rest
+            start = at = at + len(answer.text)
+    yield text[start:]
+
+
+def _marks(
+    turns: list[Turn], answers: dict[str, _Answer], render: Callable[[Iterable[Turn]], str]
+) -> list[tuple[str, str]]:
+    """The marks in the rendering with marks: the text before each, and its number."""
+    if not answers:
+        return []
+    marked = (
+        replace(turn, text=f"{_MARK}{i}{_MARK}") if str(i) in answers else turn
+        for i, turn in enumerate(turns)
+    )
+    try:
+        pieces = _MARKED.split(render(marked))
+    except TemplateError:
+        return []
+    return [
+        (before, n) for before, n in zip(pieces[::2], pieces[1::2], strict=False) if n in answers
+    ]
+
+
+def _answer(turn: Turn, vocab: Vocab) -> _Answer | None:
+    """What the ids of `turn` spell of it; None where they cannot stand for its text.
+
+    Ids may come from a file that anybody wrote: control tokens among them are not believed.
+    """
+    control = set(vocab.control.values())
+    ids = turn.tokens or ()
+    if not ids or any(not 0 <= token < vocab.size or token in control for token in ids):
+        return None
+    spelled = b"".join(vocab.piece(token) for token in ids).decode("utf-8", "replace")
+    text = turn.text.replace(_BREAK, "")
+    if not text.startswith(spelled):
+        return None
+    return _Answer(turn.text, ids, _guard(text[len(spelled) :], vocab))

@@ -1,0 +1,1 @@
+"""Is the drafted text the target's own? What `specchat verify` runs."""

@@ -1,0 +1,58 @@
+"""How far drafting is ahead of the target alone in an answer, and what it may still lose.
+
+All amounts are in passes of the target alone.
+"""
+
+from __future__ import annotations
+
+STAKE = 1.0  # what may be lost at once
+SHARE = 0.02  # … and for each pass since
+RESERVE = 6.0  # the most that what was gained before may be lost again
+CREDIT = 3.0  # the most that drafts which take time may lose besides
+
+
+class Account:
+    """Of one answer. Drafts that take time have a `credit`, up to CREDIT; for those that cost
+    nothing it is None.
+
+    If nobody stakes more than is `bearable`, whatever fails costs no more than STAKE, SHARE for
+    each pass and the credit, altogether.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = STAKE
+        self._lent = 0.0  # of the credit
+        self._saved = STAKE  # for trials
+
+    def count_pass(self) -> None:
+        """One more pass is to come."""
+        self._ahead = min(self._ahead + SHARE, RESERVE)
+        self._saved = min(self._saved + SHARE, RESERVE)
+
+    def bearable(self, credit: float | None) -> float:
+        """What a round may lose."""
+        if credit is None:
+            return self._ahead
+        # The stake is left to drafts that cost nothing.
+        return max(0.0, self._ahead - STAKE) + max(0.0, credit - self._lent)
+
+    def bearable_in_trial(self, credit: float) -> float:
+        """What a round may lose that is not expected to pay: what was gained is not for trials."""
+        return min(self._saved, self.bearable(credit))
+
+    def settle(self, gained: float, credit: float | None, *, trial: bool) -> None:
+        """A round has gained so much; a loss is negative."""
+        if trial:
+            self._saved = min(max(0.0, self._saved + gained), RESERVE)
+        if credit is not None:
+            gained = self._repaid(gained, credit)
+        self._ahead = min(self._ahead + gained, RESERVE)
+
+    def _repaid(self, gained: float, credit: float) -> float:
+        """What of `gained` is left: a loss is lent as far as the credit goes, so that drafts that
+        cost nothing need not pay for others; a gain is paid back first.
+        """
+        lent = min(max(self._lent - gained, 0.0), max(credit, self._lent))
+        gained += lent - self._lent
+        self._lent = lent
+        return gained

@@ -1,0 +1,254 @@
+"""Which drafter drafts now, and how many tokens: whatever promises the most tokens a second."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from specengine.control.account import CREDIT, Account
+from specengine.control.pace import AdaptivePace, Pace
+from specengine.control.survival import Survival
+
+# A draft has to promise this much more than the target alone: estimates are noisy, and a promise
+# that is not kept is paid by the person.
+_MARGIN = 1.08
+
+_START_ROUNDS = 32  # over so many rounds a drafter's start is paid off
+_TRIAL_LENGTH = 4
+_FIRST_TRIAL = 8.0  # passes of the target alone that the first trial of a draft model may cost
+_HOPE = 0.95  # acceptance of a draft model in a text that suits it
+_WORTH_TRYING = 1.2  # speed-up that has to be hoped for
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a drafter could propose for the present prefix, before it does any work for it."""
+
+    kind: str
+    """Drafts that succeed alike: the drafter, and how sure it is. Survival is kept for each."""
+    available: int
+    """Draft tokens it could propose."""
+    prior: float
+    """Acceptance of the first draft token, until some of this kind were tried."""
+    start_s: float = 0.0
+    """Seconds before its first draft token: what its own cache lacks."""
+    token_s: float = 0.0
+    """Seconds for each draft token."""
+    together_s: Callable[[int], float] | None = None
+    """Seconds for k draft tokens, where that is not k times `token_s`, which then is 0."""
+    family: str = ""
+    """Kinds of one family fare alike in a text: what fails for one lowers the hopes of all."""
+    paced: bool = False
+    """Whether its drafter asks a `Pace` before each draft token."""
+
+    def seconds(self, k: int) -> float:
+        """Seconds for `k` draft tokens, after the start."""
+        return k * self.token_s if self.together_s is None else self.together_s(k)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The drafter (index of its offer) and draft length of a round; length 0: target alone."""
+
+    drafter: int
+    length: int
+    pace: Pace | None = None
+    """For a paced offer: what may end the draft before it has `length` tokens."""
+
+
+ALONE = Choice(0, 0)
+
+
+class DraftLengthController(Protocol):
+    """Decides each round from the offers, and hears how it went."""
+
+    def begin(self) -> None:
+        """An answer begins."""
+        ...
+
+    def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        """`room`: draft tokens that fit; None stands for a drafter that has no guess."""
+        ...
+
+    def observe(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
+        """A draft made after `offer` was verified. `confidence` is that of the `Draft`."""
+        ...
+
+    def learn(self, offer: Offer, drafted: int, accepted: int) -> None:
+        """What would have come of a draft after `offer` that was not made."""
+        ...
+
+
+class FixedDraftLength:
+    """The first drafter that has an offer, always with the same draft length."""
+
+    def __init__(self, k: int) -> None:
+        self._k = k
+
+    def begin(self) -> None:
+        """Every answer is drafted alike."""
+
+    def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        for i, offer in enumerate(offers):
+            if offer is not None:
+                return Choice(i, min(self._k, room, offer.available))
+        return ALONE
+
+    def observe(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
+        """Nothing is learned."""
+
+    def learn(self, offer: Offer, drafted: int, accepted: int) -> None:
+        """Nothing is learned."""
+
+
+class AdaptiveDraftLength:
+    """Maximizes expected tokens a second over all offers and lengths, zero included.
+
+    With A_i the chance that the first i draft tokens all stand, d(k) the cost of k draft tokens
+    and v(n) that of a target pass over n tokens, a draft of k tokens gives
+    (1 + A_1 + … + A_k) / (d(k) + v(k+1)) tokens a second; no draft gives 1 / v(1).
+
+    Expectations may be wrong, so a draft is made only if the `Account` of the answer could bear
+    that all of it falls: no answer takes much longer than the target alone, whatever its text is
+    like, and soon after a text has turned unpredictable nothing is risked any more. Drafts that
+    cost nothing are judged by `Hindsight`, made or not; for others, where they are expected to
+    lose, the account also pays for rare trials, if a good draft could win.
+    """
+
+    def __init__(self, pass_seconds: Callable[[int], float], *, longest: int) -> None:
+        """`pass_seconds(n)`: what a target pass over n tokens costs now. Drafts have at most
+        `longest` tokens.
+        """
+        self._pass_seconds = pass_seconds
+        self._longest = longest
+        self._survival = Survival()
+        self._tried: set[str] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        self._survival.begin()
+        self._account = Account()
+        self._trying = False  # whether this round is one
+
+    def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        room = min(room, self._longest)
+        alone = self._pass_seconds(1)
+        self._account.count_pass()
+        best, best_rate = ALONE, _MARGIN / alone
+        for i, offer in enumerate(offers):
+            if offer is None:
+                continue
+            longest = min(room, offer.available)
+            chances = self._survival.cumulative(offer.kind, longest, offer.prior, offer.family)
+            k, rate = self._best_length(offer, chances, self._bearable_s(offer))
+            if rate > best_rate:
+                best, best_rate = Choice(i, k), rate
+        if not best.length:
+            return self._trial(offers, room)
+        self._trying = False
+        offer = offers[best.drafter]
+        return self._paced(best, offer, best_rate, room) if offer and offer.paced else best
+
+    def _paced(self, choice: Choice, offer: Offer, rate: float, room: int) -> Choice:
+        """As long as it is sure of itself the draft may go on, as far as the account can bear."""
+        bearable_s, longest = self._bearable_s(offer), min(room, offer.available)
+        length = choice.length
+        while length < longest and self._seconds(offer, length + 1) <= bearable_s:
+            length += 1
+        pace = AdaptivePace(
+            self._survival,
+            offer.kind,
+            offer.prior,
+            rate,
+            offer.seconds,
+            self._pass_seconds,
+            length,
+        )
+        return Choice(choice.drafter, length, pace)
+
+    def observe(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
+        self.learn(offer, drafted, accepted, confidence)
+        # A draft that ended for lack of confidence took one draft pass more than it has tokens.
+        spent = offer.seconds(max(drafted, len(confidence))) + self._pass_seconds(drafted + 1)
+        gained = accepted + 1 - spent / self._pass_seconds(1)
+        self._account.settle(gained, self._credit(offer), trial=self._trying)
+        self._trying = False
+
+    def learn(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
+        self._tried.add(offer.kind)
+        self._survival.observe(
+            offer.kind,
+            drafted,
+            accepted,
+            prior=offer.prior,
+            family=offer.family,
+            confidence=confidence,
+        )
+
+    def _trial(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        """The target alone, or now and then a draft that may teach otherwise."""
+        alone = self._pass_seconds(1)
+        best, best_rate = ALONE, _WORTH_TRYING / alone
+        for i, offer in enumerate(offers):
+            if offer is None or not offer.seconds(1):
+                continue
+            hope = max(offer.prior, _HOPE)
+            longest = min(room, offer.available, _TRIAL_LENGTH)
+            first = offer.kind not in self._tried
+            credit = self._credit(offer) or 0.0
+            bearable = _FIRST_TRIAL if first else self._account.bearable_in_trial(credit)
+            chances = [hope ** (n + 1) for n in range(longest)]
+            bearable_s = (1 + bearable) * alone - offer.start_s
+            k, rate = self._best_length(offer, chances, bearable_s)
+            if rate > best_rate:
+                best, best_rate = Choice(i, k), rate
+        self._trying = best.length > 0
+        return best
+
+    def _bearable_s(self, offer: Offer) -> float:
+        """The longest round that the account can bear if all of its draft falls."""
+        return (1 + self._account.bearable(self._credit(offer))) * self._pass_seconds(1)
+
+    def _credit(self, offer: Offer) -> float | None:
+        """Drafts that take time are dearer, and seldom fall altogether: they may lose more before
+        they are given up, the more the more they could win. None for others.
+        """
+        if not offer.seconds(1):
+            return None
+        alone = self._pass_seconds(1)
+        hoped = [_HOPE ** (n + 1) for n in range(min(self._longest, offer.available))]
+        _, rate = self._best_length(offer, hoped, math.inf)
+        return CREDIT * min(max(0.0, rate * alone - 1), 1.0)
+
+    def _best_length(
+        self, offer: Offer, chances: Sequence[float], bearable_s: float
+    ) -> tuple[int, float]:
+        """The draft length with the most expected tokens a second, and how many those are.
+
+        Rounds that take longer than `bearable_s` are left out.
+        """
+        tokens = 1.0
+        best, best_rate = 0, 0.0
+        for k, chance in enumerate(chances, start=1):
+            tokens += chance
+            seconds = self._seconds(offer, k)
+            if seconds > bearable_s:
+                continue
+            rate = tokens / (seconds + offer.start_s / _START_ROUNDS)
+            if rate > best_rate:
+                best, best_rate = k, rate
+        return best, best_rate
+
+    def _seconds(self, offer: Offer, k: int) -> float:
+        """A round with `k` draft tokens: draft and target pass."""
+        return offer.seconds(k) + self._pass_seconds(k + 1)

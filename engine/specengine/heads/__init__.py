@@ -1,0 +1,1 @@
+"""Heads: drafters that go on from the target's own hidden states."""

@@ -1,0 +1,63 @@
+import unicodedata
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specengine.chat.answer_text import AnswerText
+from support.fakes import FakeVocab
+
+
+def answer(pieces: list[bytes], stop: list[str]) -> tuple[AnswerText, list[str]]:
+    text = AnswerText(FakeVocab(len(pieces), pieces=dict(enumerate(pieces))), stop)
+    shown = [text.add(i) for i in range(len(pieces))]
+    return text, [*shown, text.finish()]
+
+
+@given(st.text(max_size=20), st.data())
+def test_case_16_a_text_cut_at_any_byte_comes_out_whole(text: str, data: st.DataObject) -> None:
+    raw = text.encode("utf-8", "ignore")
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=5)))
+    pieces = [raw[a:b] for a, b in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
+    result, shown = answer(pieces, [])
+    assert result.text == "".join(shown) == raw.decode()
+    assert "\ufffd" not in result.text or "\ufffd" in text
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_case_16_vietnamese_in_both_forms_byte_by_byte(form: Literal["NFC", "NFD"]) -> None:
+    raw = unicodedata.normalize(form, "tiếng Việt 🙂").encode()
+    result, shown = answer([bytes([b]) for b in raw], [])
+    assert result.text.encode() == raw
+    assert "\ufffd" not in "".join(shown)
+
+
+def test_case_16_an_answer_that_really_ends_broken_says_so() -> None:
+    result, _ = answer([b"ok", "ế".encode()[:2]], [])
+    assert result.text == "ok\ufffd"
+
+
+@pytest.mark.parametrize("stop", [[], ["</stop>"]])
+def test_case_16_a_tag_in_two_tokens_is_text(stop: list[str]) -> None:
+    result, shown = answer([b"</thi", b"nk>OK"], stop)
+    assert result.text == "".join(shown) == "</think>OK"
+
+
+def test_case_16_what_only_looks_like_a_stop_string_waits_for_one_token() -> None:
+    result, shown = answer([b"a <", b" b", b"."], ["</stop>"])
+    assert shown[:2] == ["a ", "< b"]
+    assert result.text == "a < b."
+
+
+def test_text_and_ids_end_at_one_place() -> None:
+    result, shown = answer([b"Hello", b" wor", b"ld", b"!"], ["world"])
+    assert result.stopped
+    assert result.text == "".join(shown) == "Hello "
+    assert result.tokens == [0]
+
+
+def test_a_token_that_ends_exactly_at_the_cut_is_kept() -> None:
+    result, _ = answer([b"a", b"b", b"END"], ["END"])
+    assert result.tokens == [0, 1]
+    assert result.committed == 3

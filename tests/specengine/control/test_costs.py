@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+from specengine.context import Context
+from specengine.control.calibrate import calibrate
+from specengine.control.costs import PassCosts
+from support.fakes import FakeKVCache, markov
+
+# Two AVX-512 cores, Qwen2.5-Coder-1.5B Q4_K_M, milliseconds: four tokens cost less than three.
+MEASURED = {1: 93.0, 2: 145.0, 3: 204.0, 4: 179.0, 5: 213.0, 8: 362.0, 16: 489.0}
+
+
+def test_measured_widths_are_kept_as_they_are_and_others_interpolated() -> None:
+    costs = PassCosts(MEASURED)
+    assert costs.seconds(4) == 179.0
+    assert costs.seconds(6) == pytest.approx(213 + (362 - 213) / 3)
+    assert costs.seconds(12) == pytest.approx((362 + 489) / 2)
+
+
+def test_wider_than_measured_costs_more() -> None:
+    assert PassCosts(MEASURED).seconds(20) > 489.0
+    assert PassCosts({2: 0.1}).seconds(1) < 0.1
+
+
+def test_a_pass_is_padded_to_a_wider_one_that_costs_clearly_less() -> None:
+    costs = PassCosts(MEASURED | {9: 346.0})
+    assert [costs.cheapest(n) for n in (1, 2, 3, 4, 5)] == [1, 2, 4, 4, 5]
+    assert costs.cheapest(8) == 8  # a few percent are no reason
+    assert [costs.cheapest(n, step=2) for n in (1, 2, 3, 5)] == [2, 2, 4, 6]
+    assert costs.cheapest(30) == 30
+    assert costs.cheapest(30, step=4) == 32
+    assert PassCosts().cheapest(3) == 3
+
+
+def test_which_width_is_cheap_follows_what_is_observed() -> None:
+    costs = PassCosts({3: 0.1, 4: 0.2})
+    assert costs.cheapest(3) == 3
+    for _ in range(20):
+        costs.observe(4, 0.05)
+        costs.observe(3, 0.1)
+    assert costs.cheapest(3) == 4
+
+
+def test_nothing_is_measured_before_the_first_pass() -> None:
+    costs = PassCosts()
+    assert not costs
+    assert costs.measured(1) is None
+    costs.observe(1, 0.02)
+    assert costs
+    assert costs.measured(1) == 0.02
+
+
+def test_estimates_follow_a_machine_that_slows_down() -> None:
+    costs = PassCosts({1: 0.1, 5: 0.2})
+    for _ in range(30):
+        costs.observe(5, 0.4)
+    assert costs.seconds(5) == pytest.approx(0.4, rel=0.02)
+    # What slows one width slows the others, by somewhat less.
+    assert 0.13 < costs.seconds(1) < 0.2
+
+
+def test_one_preempted_pass_hardly_counts() -> None:
+    costs = PassCosts({1: 0.1})
+    costs.observe(1, 60.0)
+    assert costs.seconds(1) < 0.13
+
+
+def test_the_first_passes_of_an_answer_tell_what_its_context_costs() -> None:
+    costs = PassCosts({1: 0.017, 5: 0.031})  # as a long chat left them
+    costs.begin()
+    for _ in range(4):
+        costs.observe(1, 0.007)
+    assert costs.seconds(1) == pytest.approx(0.007, rel=0.25)
+    assert costs.seconds(5) / costs.seconds(1) == pytest.approx(31 / 17)
+
+
+def test_prompt_evaluation_is_counted_by_the_token() -> None:
+    costs = PassCosts({1: 0.1})
+    costs.observe_prompt(512, 5.12)
+    assert costs.prompt_seconds(200) == pytest.approx(2.0)
+    assert costs.seconds(1) == 0.1
+
+
+def test_every_pass_of_a_context_is_observed() -> None:
+    context = Context(FakeKVCache(markov(8, seed=1), 8))
+    context.logits(np.arange(40) % 8, last=1)
+    assert not context.costs
+    assert context.costs.prompt_seconds(400) == pytest.approx(0.01)
+    context.logits(np.arange(46) % 8, last=6)
+    assert context.costs.as_dict() == pytest.approx({6: 0.001})
+
+
+def test_calibration_measures_the_widths_that_drafts_have() -> None:
+    cache = FakeKVCache(markov(8, seed=1), 8, n_ctx=256, n_batch=128)
+    context = Context(cache)
+    calibrate(context, budget_s=60.0)
+    assert {1, 2, 5, 9, 17} <= context.costs.as_dict().keys()
+    assert cache.held == []
+
+
+def test_calibration_of_a_context_that_is_too_small_does_nothing() -> None:
+    cache = FakeKVCache(markov(8, seed=1), 8, n_ctx=16)
+    calibrate(Context(cache))
+    assert cache.passes == 0

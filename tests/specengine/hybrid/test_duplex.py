@@ -1,0 +1,128 @@
+"""A target that goes on by itself, and a drafter that runs ahead of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from specengine.cancel import AbortFlag
+from specengine.drafters.model import ModelDrafter
+from specengine.events import Chunk, Finished
+from specengine.hybrid.duplex import answer_with_hints
+from specengine.hybrid.target_stream import Notice, StreamEvent
+from specengine.serving.generation import Committed, Ended
+from support.fake_stream import MODEL, SAMPLING, FakeStream, V, drafter, plain
+from support.fakes import FakeVocab, Model, markov, scripted
+from support.rig import Rig
+
+
+def answer(
+    stream: FakeStream, prompt: list[int], drafters: list[ModelDrafter], **options: object
+) -> Finished:
+    events = answer_with_hints(stream, FakeVocab(V), drafters, prompt, **options)  # type: ignore[arg-type]
+    *chunks, finished = events
+    assert isinstance(finished, Finished)
+    texts = [chunk.text for chunk in chunks if isinstance(chunk, Chunk)]
+    assert "".join(texts) == finished.text
+    assert stream.closed
+    return finished
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("draft", [MODEL, markov(V, seed=9), None])
+def test_no_drafter_and_no_loss_changes_the_text(draft: Model | None, loss: float) -> None:
+    expected = plain(MODEL, [1, 2, 3], 40)
+    stream = FakeStream(MODEL, [1, 2, 3], 40, loss=loss)
+    finished = answer(stream, [1, 2, 3], [] if draft is None else [drafter(draft)])
+    assert finished.tokens == expected.tokens
+    assert finished.text == expected.text
+    assert finished.reason == "length"
+
+
+def test_a_good_drafter_saves_passes_and_is_counted() -> None:
+    finished = answer(FakeStream(MODEL, [1, 2, 3], 40), [1, 2, 3], [drafter(MODEL)])
+    stats = finished.stats
+    assert stats.drafted > 10
+    assert stats.accepted == stats.drafted
+    assert stats.accepted + stats.corrected + stats.bonus == 40
+    assert stats.target_passes == 39 - stats.accepted
+
+
+def test_the_draft_runs_no_further_ahead_than_is_of_use() -> None:
+    stream = FakeStream(MODEL, [1, 2, 3], 40, lead=3, speed=0.1)
+    committed = 0
+    ahead: list[int] = []
+    for event in answer_with_hints(stream, FakeVocab(V), [drafter(MODEL)], [1, 2, 3]):
+        if isinstance(event, Chunk):
+            committed += len(event.tokens)
+        ahead.append(sum(map(len, stream.hints)) - committed)
+    assert max(ahead) <= 3
+
+
+def test_text_ends_before_a_stop_string_and_the_target_is_told() -> None:
+    whole = plain(MODEL, [1, 2, 3], 40)
+    stop = whole.text[10:12]
+    expected = plain(MODEL, [1, 2, 3], 40, stop=(stop,))
+    stream = FakeStream(MODEL, [1, 2, 3], 40)
+    finished = answer(stream, [1, 2, 3], [drafter(MODEL)], stop=(stop,))
+    assert (finished.text, finished.tokens) == (expected.text, expected.tokens)
+    assert finished.reason == "stop"
+
+
+def test_nothing_is_drafted_beyond_an_end_token() -> None:
+    model = scripted(V, [5, 6, 2, 7], start=2)
+    vocab = FakeVocab(V, eog=(2,))
+    stream = FakeStream(model, [1, 1], 10, eog=(2,))
+    rig = Rig(model, model, n_vocab=V, eog=(2,), sampling=SAMPLING, rule="coupled")
+    assert rig.drafter is not None
+    *_, finished = answer_with_hints(stream, vocab, [rig.drafter], [1, 1])
+    assert isinstance(finished, Finished)
+    assert (finished.tokens, finished.reason) == ((5, 6), "stop")
+    drafted = [token for hint in stream.hints for token in hint]
+    assert 7 not in drafted
+
+
+def test_cancel_keeps_what_came() -> None:
+    abort = AbortFlag()
+    stream = FakeStream(MODEL, [1, 2, 3], 40)
+    events = answer_with_hints(stream, FakeVocab(V), [], [1, 2, 3], abort=abort)
+    first = next(events)
+    assert isinstance(first, Chunk)
+    abort.set()
+    *_, finished = events
+    assert isinstance(finished, Finished)
+    assert finished.reason == "cancelled"
+    assert finished.tokens[: len(first.tokens)] == first.tokens
+    assert stream.closed
+
+
+def test_a_drafter_that_breaks_costs_its_drafts_only() -> None:
+    broken = drafter(MODEL)
+    broken.propose = lambda prefix, k: 1 / 0  # type: ignore[assignment, method-assign, misc]
+    finished = answer(FakeStream(MODEL, [1, 2, 3], 20), [1, 2, 3], [broken])
+    assert finished.tokens == plain(MODEL, [1, 2, 3], 20).tokens
+    assert "going on without it" in finished.notices[0]
+
+
+def test_a_drafter_that_has_no_room_says_so() -> None:
+    finished = answer(FakeStream(MODEL, [1, 2, 3], 20), [1, 2, 3], [drafter(MODEL, n_ctx=10)])
+    assert finished.tokens == plain(MODEL, [1, 2, 3], 20).tokens
+    assert "outgrown" in finished.notices[0]
+
+
+class Script(FakeStream):
+    """Only what it is told."""
+
+    def __init__(self, events: list[StreamEvent]) -> None:
+        super().__init__(MODEL, [1], 1)
+        self._events = events
+
+    def wait(self, timeout: float) -> list[StreamEvent]:
+        return [self._events.pop(0)]
+
+
+def test_an_error_of_the_target_ends_the_answer_and_keeps_its_text() -> None:
+    committed = Committed(1, (3, 4), (1.0, 1.0), 0, 0)
+    script = Script([committed, Notice("cut"), Ended("error", error="it broke")])
+    finished = answer(script, [1], [])
+    assert (finished.reason, finished.error, finished.tokens) == ("error", "it broke", (3, 4))
+    assert finished.notices == ("cut",)

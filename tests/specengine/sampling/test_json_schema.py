@@ -1,0 +1,148 @@
+"""What the grammar of a schema lets through, asked of llama.cpp with SmolLM2's vocabulary."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specengine.errors import GrammarError
+from specengine.sampling.grammar import Grammar
+from specengine.sampling.json_schema import json_schema_to_gbnf
+from support.smollm import SmolLM
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "age": {"type": "integer"},
+        "mail": {"type": ["string", "null"]},
+    },
+    "required": ["age"],
+    "title": "Person",
+}
+TREE = {
+    "$defs": {
+        "tree": {
+            "type": "object",
+            "properties": {"leaf": {"type": "integer"}, "next": {"$ref": "#/$defs/tree"}},
+        }
+    },
+    "$ref": "#/$defs/tree",
+}
+QUOTES = 'say "hi"\\\n\té'
+
+
+def accepts(smollm: SmolLM, schema: Any, text: str) -> bool:
+    grammar = Grammar(json_schema_to_gbnf(json.dumps(schema)), smollm.vocab_pointer, 0)
+    vocab = smollm.model.vocab
+    tokens = np.array([*vocab.tokenize(text), vocab.eos], dtype=np.int32)
+    return all(grammar.allowed(tokens[:n], tokens[n : n + 1])[0] for n in range(len(tokens)))
+
+
+@pytest.mark.parametrize(
+    ("schema", "valid", "invalid"),
+    [
+        (True, ["1", '"a"', "[1, {}]", '{"a": null}', "-1.5e3"], ["a", "01", "{a: 1}", "nul"]),
+        ({"description": "anything"}, ["[]"], ["]"]),
+        ({"type": "string"}, ['""', '"é\\n\\u00e9\\""'], ['"a', '"\n"', '"\\x"', '"\\ud83d"', "1"]),
+        ({"type": "string", "minLength": 2, "maxLength": 3}, ['"ab"', '"éée"'], ['"a"', '"abcd"']),
+        ({"maxLength": 2}, ['"ab"'], ['"abc"', "1"]),
+        ({"type": "integer"}, ["0", "-12"], ["1.5", "007", "1e3"]),
+        ({"type": "integer", "minimum": 0}, ["0", "12"], ["-1"]),
+        ({"type": "integer", "exclusiveMinimum": 0}, ["1", "12"], ["0", "-1"]),
+        ({"type": "number", "minimum": 0}, ["0.5", "1e-3"], ["-0.5", ".5"]),
+        ({"type": "boolean"}, ["true", "false"], ["True", "null"]),
+        ({"type": "null"}, ["null"], ["0"]),
+        ({"type": ["integer", "null"]}, ["3", "null"], ['"3"']),
+        ({"const": QUOTES}, [json.dumps(QUOTES, ensure_ascii=False)], [json.dumps("say")]),
+        ({"const": {"a": [1, None]}}, ['{"a": [1, null]}'], ['{"a": [1]}']),
+        ({"enum": ["a", 1, None]}, ['"a"', "1", "null"], ['"b"', "2"]),
+        ({"enum": ["a", 1, True], "type": ["integer", "boolean"]}, ["1", "true"], ['"a"']),
+        ({"type": "array"}, ["[]", '[1, "a", [2]]'], ["[1,]", "[1 2]"]),
+        (
+            {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2},
+            ["[true]", "[true, false]", "[\n  true\n]"],
+            ["[]", "[true, true, true]", "[1]"],
+        ),
+        ({"type": "array", "items": {}, "minItems": 2}, ["[1, 2]", "[1, 2, 3]"], ["[1]", "[]"]),
+        ({"type": "array", "maxItems": 0}, ["[]"], ["[1]"]),
+        (
+            {"prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False},
+            ['["a", 1]'],
+            ['["a"]', '[1, "a"]', '["a", 1, 2]'],
+        ),
+        (
+            PERSON,
+            ['{"age": 3}', '{"name": "a", "age": 3}', '{"age":3,"mail":null}'],
+            ["{}", '{"name": "a"}', '{"age": 3, "other": 1}', '{"age": "3"}', '{"age": 3,}'],
+        ),
+        (TREE, ["{}", '{"leaf": 1, "next": {"next": {}}}'], ['{"next": 1}', '{"next": {"x": {}}}']),
+        (
+            {"type": "object", "additionalProperties": {"type": "integer"}},
+            ["{}", '{"a": 1, "b": 2}'],
+            ['{"a": "1"}'],
+        ),
+        ({"type": "object", "additionalProperties": False}, ["{}"], ['{"a": 1}']),
+        ({"type": "object"}, ['{"a": [1]}'], ["[]"]),
+        ({"anyOf": [{"type": "integer"}, {"const": "x"}]}, ["1", '"x"'], ['"y"']),
+        ({"allOf": [{"$ref": "#/$defs/x"}], "$defs": {"x": {"const": 1}}}, ["1"], ["2"]),
+        ({"type": "string", "format": "date"}, ['"2024-02-29"'], ['"2024-02-30"', '"2024-04-31"']),
+        ({"type": "string", "format": "date-time"}, ['"2024-12-31T23:59:59Z"'], ['"2024-12-31"']),
+        (
+            {"type": "string", "format": "uuid"},
+            ['"123e4567-e89b-12d3-a456-426614174000"'],
+            ['"123e4567"'],
+        ),
+        ({"type": "string", "format": "email"}, ['"not checked"'], ["1"]),
+    ],
+)  # fmt: skip
+def test_the_grammar_lets_through_what_is_valid_and_nothing_else(
+    schema: Any, valid: list[str], invalid: list[str], smollm: SmolLM
+) -> None:
+    assert {text: accepts(smollm, schema, text) for text in valid} == dict.fromkeys(valid, True)
+    assert {text: accepts(smollm, schema, text) for text in invalid} == dict.fromkeys(
+        invalid, False
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ('{"type": ', "is not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", "at # should be a dict"),
+        ("false", "at # should be a dict"),
+        ('{"const": NaN}', "holds NaN"),
+        ('{"type": "text"}', "unknown type 'text'"),
+        ('{"type": [["a"]]}', "unknown type"),
+        ('{"properties": {"a": {"pattern": "^a$"}}}', "at #/properties/a has pattern"),
+        ('{"type": "integer", "maximum": 3}', "has maximum"),
+        ('{"type": "integer", "minimum": 3}', "has minimum other than 0 or 1"),
+        ('{"type": "number", "minimum": 1}', "has minimum other than 0"),
+        ('{"type": "array", "uniqueItems": true}', "has uniqueItems"),
+        ('{"not": {}}', "has not,"),
+        ('{"allOf": [{}, {}]}', "has allOf"),
+        ('{"type": "string", "minItems": 3}', "has minItems"),
+        ('{"properties": {}, "anyOf": []}', "has properties"),
+        ('{"type": "object", "required": ["a"]}', "requires 'a', which it lacks"),
+        ('{"$ref": "#/$defs/x"}', "refers to '#/$defs/x', which it lacks"),
+        ('{"$ref": "https://a.example/x"}', "which is not inside of it"),
+        ('{"type": "string", "maxLength": 1000000}', "over 2000 length"),
+        ('{"type": "string", "minLength": 3, "maxLength": 2}', "asks for 3 to 2 length"),
+        ('{"enum": []}', "allows no value"),
+        ('{"enum": ["a"], "type": "integer"}', "allows no value"),
+        ('{"prefixItems": [{}], "minItems": 2}', "prefixItems of another length"),
+    ],
+)
+def test_what_cannot_be_enforced_is_refused_and_named(schema: str, reason: str) -> None:
+    with pytest.raises(GrammarError) as refused:
+        json_schema_to_gbnf(schema)
+    assert reason in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_schema_that_only_holds_itself_is_refused(smollm: SmolLM) -> None:
+    loop = json_schema_to_gbnf('{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}')
+    with pytest.raises(GrammarError, match="left recursion"):
+        Grammar(loop, smollm.vocab_pointer, 0)
