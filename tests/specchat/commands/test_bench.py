@@ -117,6 +117,7 @@ def test_what_cannot_be_measured_is_said_before_any_model_is_loaded(
 
 
 def test_a_side_that_needs_a_draft_model_is_refused(home: Path, prompts: Path) -> None:
-    result = specchat(home, *TINY, "--prompts", str(prompts), "--side", "model-4")
+    without = ("--draft", "lookup", "--side", "model-4")
+    result = specchat(home, *TINY, "--prompts", str(prompts), *without)
     assert result.returncode == 1
     assert "--draft" in result.stderr.decode()

@@ -42,7 +42,7 @@ def test_a_sound_pair_is_certified(tmp_path: Path) -> None:
     assert all(check["passed"] for check in certificate["checks"])
     assert certificate["questions"] == ["Count from one to five."]
     assert certificate["target"]["sha256"].startswith("b179c952")
-    assert certificate["draft"] is None
+    assert certificate["draft"]["file"] == "smollm2-135m-eagle3.gguf"
     assert (certificate["seed"], certificate["max_tokens"]) == (5, 8)
     figures = {check["name"]: check["figures"] for check in certificate["checks"]}
     assert figures["near-ties"]["bound"] == 0.75
