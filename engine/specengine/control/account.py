@@ -22,7 +22,7 @@ class Account:
     def __init__(self) -> None:
         self._ahead = STAKE
         self._lent = 0.0  # of the credit
-        self._saved = STAKE  # for trials
+        self._saved = 0.0  # for trials
 
     def count_pass(self) -> None:
         """One more pass is to come."""
@@ -37,15 +37,17 @@ class Account:
         return max(0.0, self._ahead - STAKE) + max(0.0, credit - self._lent)
 
     def bearable_in_trial(self, credit: float) -> float:
-        """What a round may lose that is not expected to pay: what was gained is not for trials."""
-        return min(self._saved, self.bearable(credit))
+        """What a round may lose that is not expected to pay: the credit and a share of the passes,
+        not what others have gained.
+        """
+        return min(self._saved + max(0.0, credit - self._lent), self.bearable(credit))
 
     def settle(self, gained: float, credit: float | None, *, trial: bool) -> None:
         """A round has gained so much; a loss is negative."""
-        if trial:
-            self._saved = min(max(0.0, self._saved + gained), RESERVE)
         if credit is not None:
             gained = self._repaid(gained, credit)
+        if trial:
+            self._saved = min(max(0.0, self._saved + gained), RESERVE)
         self._ahead = min(self._ahead + gained, RESERVE)
 
     def _repaid(self, gained: float, credit: float) -> float:

@@ -47,8 +47,9 @@ def test_what_was_gained_is_not_for_trials() -> None:
     account = Account()
     account.settle(5.0, None, trial=False)
     assert account.bearable(3.0) == 8.0
-    assert account.bearable_in_trial(3.0) == STAKE
-    account.settle(-STAKE, 3.0, trial=True)
+    assert account.bearable_in_trial(3.0) == 3.0
+    account.settle(-3.0, 3.0, trial=True)
+    assert account.bearable_in_trial(3.0) == 0.0
     for _ in range(50):
         account.count_pass()
     assert account.bearable_in_trial(3.0) == pytest.approx(50 * SHARE)
@@ -57,4 +58,4 @@ def test_what_was_gained_is_not_for_trials() -> None:
 def test_a_trial_that_succeeds_pays_for_the_next() -> None:
     account = Account()
     account.settle(2.0, 3.0, trial=True)
-    assert account.bearable_in_trial(3.0) == STAKE + 2.0
+    assert account.bearable_in_trial(3.0) == 5.0

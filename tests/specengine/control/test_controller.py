@@ -181,3 +181,20 @@ def test_a_draft_model_that_pays_in_some_texts_is_found_to(rate: float, drafts: 
             tokens += accepted + 1
     speedup = tokens * 0.087 / seconds
     assert speedup > 1.15 if drafts else 0.97 < speedup < 1.05
+
+
+def test_a_draft_model_whose_first_trial_failed_is_tried_again_in_the_next_answer() -> None:
+    """Two cores with AMX, 0.5B for a target four times as deep as the 1.5B."""
+    costs = PassCosts({1: 0.23, 2: 0.4, 5: 0.47, 9: 0.52, 17: 0.7})
+    controller = AdaptiveDraftLength(costs.seconds, longest=16)
+    model = Offer("0.5b", 1000, 0.7, start_s=0.3, token_s=0.037)
+    lengths = []
+    for stands in (False, True):
+        controller.begin()
+        for _ in range(30):
+            k = controller.choose([None, model], room=16).length
+            if k:
+                controller.observe(model, k, k if stands else 0)
+            lengths.append(k)
+    assert 1 <= sum(k > 0 for k in lengths[:30]) <= 3
+    assert lengths[-1] >= 8
