@@ -34,13 +34,13 @@ class Account:
         if credit is None:
             return self._ahead
         # The stake is left to drafts that cost nothing.
-        return max(0.0, self._ahead - STAKE) + max(0.0, credit - self._lent)
+        return max(0.0, self._ahead - STAKE) + self._left(credit)
 
     def bearable_in_trial(self, credit: float) -> float:
         """What a round may lose that is not expected to pay: the credit and a share of the passes,
         not what others have gained.
         """
-        return min(self._saved + max(0.0, credit - self._lent), self.bearable(credit))
+        return min(self._saved + self._left(credit), self.bearable(credit))
 
     def settle(self, gained: float, credit: float | None, *, trial: bool) -> None:
         """A round has gained so much; a loss is negative."""
@@ -49,6 +49,10 @@ class Account:
         if trial:
             self._saved = min(max(0.0, self._saved + gained), RESERVE)
         self._ahead = min(self._ahead + gained, RESERVE)
+
+    def _left(self, credit: float) -> float:
+        """What of `credit` is not lent yet."""
+        return max(0.0, credit - self._lent)
 
     def _repaid(self, gained: float, credit: float) -> float:
         """What of `gained` is left: a loss is lent as far as the credit goes, so that drafts that
