@@ -19,7 +19,7 @@ class DrafterCounts:
         return DrafterCounts(self.rounds + 1, self.drafted + drafted, self.accepted + accepted)
 
 
-@dataclass(slots=True)
+@dataclass
 class Statistics:
     """Counts and times of one answer. Times are seconds; a ratio whose divisor is 0 is None.
 
@@ -112,8 +112,7 @@ class Statistics:
     def snapshot(self) -> Statistics:
         """A copy that another thread may read while this one goes on."""
         copy = object.__new__(Statistics)  # every round makes one: `replace` takes its time
-        for name in Statistics.__slots__:
-            setattr(copy, name, getattr(self, name))
+        copy.__dict__.update(self.__dict__)
         copy.accepted_per_position = self.accepted_per_position.copy()
         copy.by_drafter = self.by_drafter.copy()
         return copy

@@ -125,7 +125,7 @@ class AdaptiveDraftLength:
         """`pass_seconds(n)`: what a target pass over n tokens costs now. Drafts have at most
         `longest` tokens.
         """
-        self._pass_seconds = pass_seconds
+        self._ask_pass_seconds = pass_seconds
         self._longest = longest
         self._survival = Survival()
         self._tried: set[str] = set()
@@ -134,12 +134,17 @@ class AdaptiveDraftLength:
     def begin(self) -> None:
         self._survival.begin()
         self._account = Account()
+        self._passes: dict[int, float] = {}  # seconds by width, as they are in this round
         self._trying = False  # whether this round is one
 
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        self._account.count_pass()
+        self._passes.clear()
+        self._trying = False
+        if not any(offers):
+            return ALONE
         room = min(room, self._longest)
         alone = self._pass_seconds(1)
-        self._account.count_pass()
         best, best_rate = ALONE, _MARGIN / alone
         for i, offer in enumerate(offers):
             if offer is None:
@@ -151,7 +156,6 @@ class AdaptiveDraftLength:
                 best, best_rate = Choice(i, k), rate
         if not best.length:
             return self._trial(offers, room)
-        self._trying = False
         offer = offers[best.drafter]
         return self._paced(best, offer, best_rate, room) if offer and offer.paced else best
 
@@ -248,6 +252,12 @@ class AdaptiveDraftLength:
             if rate > best_rate:
                 best, best_rate = k, rate
         return best, best_rate
+
+    def _pass_seconds(self, width: int) -> float:
+        known = self._passes.get(width)
+        if known is None:
+            known = self._passes[width] = self._ask_pass_seconds(width)
+        return known
 
     def _seconds(self, offer: Offer, k: int) -> float:
         """A round with `k` draft tokens: draft and target pass."""

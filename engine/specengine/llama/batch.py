@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class Batch:
         start = self.struct.n_tokens
         end = start + len(tokens)
         self._token[start:end] = tokens
-        self._pos[start:end] = range(pos, pos + len(tokens))
+        self._pos[start:end] = np.arange(pos, pos + len(tokens), dtype=np.int32)
         self._logits[start:end] = 0
         self._logits[start + rows.start : start + rows.stop] = 1
         for i in range(start, end):
@@ -52,14 +53,25 @@ class Batch:
 
 def read_logits(context: Any, n_rows: int, n_vocab: int) -> Logits:
     """The rows of the last pass, shape (n_rows, n_vocab): a view, valid until the next one."""
-    if n_rows == 0:
-        return np.empty((0, n_vocab), dtype=np.float32)
-    data = library.load().llama_get_logits(context)
-    return _rows_at(ctypes.addressof(data.contents), n_rows, n_vocab)
+    return logits_at(get_logits()(context), n_rows, n_vocab)
+
+
+@cache
+def get_logits() -> Callable[[Any], int | None]:
+    """llama.cpp's function that waits for the end of a pass and tells the address of its logits."""
+    prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+    found: Callable[[Any], int | None] = prototype(
+        ("llama_get_logits", library.load().llama_cpp._lib)
+    )
+    return found
 
 
 @lru_cache(maxsize=64)  # making a view costs more than reading it: llama.cpp keeps its buffer
-def _rows_at(address: int, n_rows: int, n_vocab: int) -> Logits:
+def logits_at(address: int | None, n_rows: int, n_vocab: int) -> Logits:
+    """A view of the `n_rows` rows at `address`, shape (n_rows, n_vocab)."""
+    if n_rows == 0:
+        return np.empty((0, n_vocab), dtype=np.float32)
+    assert address is not None, "llama.cpp has a buffer where rows were asked for"
     data = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
     rows: Logits = np.ctypeslib.as_array(data, shape=(n_rows, n_vocab))
     return rows

@@ -17,7 +17,7 @@ from specengine.checkpoints import State
 from specengine.context import Logits
 from specengine.errors import BackendError, CancelledError
 from specengine.llama import library
-from specengine.llama.batch import Batch, read_logits
+from specengine.llama.batch import Batch, get_logits, logits_at
 from specengine.llama.model import LlamaModel
 from specengine.sequence import Tokens
 
@@ -79,13 +79,14 @@ class LlamaKVCache:
         """What a saved state depends on, besides the model and the build."""
         self._has_window = llama.llama_model_n_swa(model.handle) > 0
         self._batch = Batch(n_batch)
+        self._get_logits = get_logits()
 
     def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
         self._batch.clear()
         self._batch.add(tokens, pos, rows, SEQUENCE)
         started = time.perf_counter()
         status = self._llama.llama_decode(self.handle, self._batch.struct)
-        self._llama.llama_synchronize(self.handle)
+        address = self._get_logits(self.handle)  # waits for the end of the pass
         self.decode_s += time.perf_counter() - started
         self.passes += 1
         if status == _ABORTED:
@@ -95,7 +96,7 @@ class LlamaKVCache:
                 f"llama.cpp could not evaluate {len(tokens)} tokens at position {pos} "
                 f"(code {status}): {library.last_error()}"
             )
-        return read_logits(self.handle, rows.stop - rows.start, self.n_vocab)
+        return logits_at(address, rows.stop - rows.start, self.n_vocab)
 
     def truncate(self, length: int) -> int:
         if self._remove(length):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Distribution:
     @classmethod
     def point(cls, token: int, dtype: DTypeLike = np.float64) -> Distribution:
         """All mass on one token: what a deterministic draft was drawn from."""
-        return cls(np.array([token], dtype=np.int32), np.ones(1, dtype=dtype))
+        return cls(np.array([token], dtype=np.int32), _one(np.dtype(dtype)))
 
     def prob(self, token: int) -> float:
         """Probability of `token`, 0 where it is not listed."""
@@ -56,7 +57,8 @@ class Distribution:
 
     def argmax(self) -> int:
         """The most probable token; the lowest id among equals."""
-        return int(self.ids[self.probs.argmax()])
+        ids = self.ids
+        return ids.item(0) if len(ids) == 1 else ids.item(self.probs.argmax())
 
     def top(self, n: int) -> list[tuple[int, float]]:
         """The `n` most probable tokens with their probabilities, best first; none of 0."""
@@ -82,6 +84,13 @@ class Distribution:
         start = block * width
         within = probs[start : start + width].cumsum()
         return int(self.ids[start + _first_above(within, target)])
+
+
+@lru_cache(maxsize=4)  # every token of a greedy text is one such
+def _one(dtype: np.dtype[Any]) -> NDArray[Any]:
+    one = np.ones(1, dtype=dtype)
+    one.flags.writeable = False
+    return one
 
 
 def _first_above(cumulative: NDArray[np.float64], target: Any) -> int:
