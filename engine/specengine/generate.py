@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TypeVar, cast
+from typing import cast
 
 from specengine.cancel import AbortFlag, time_limit
 from specengine.chat.answer_text import AnswerText
@@ -14,16 +13,13 @@ from specengine.control.controller import Choice, DraftLengthController, Offer
 from specengine.control.hindsight import GUESSED, Hindsight
 from specengine.draft import Draft, Verdict
 from specengine.drafters import Drafter, PacedDrafter
+from specengine.drafters.guard import Guard
 from specengine.errors import CancelledError, ContextFullError, DraftError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason
 from specengine.sampling.logprobs import TokenLogprobs
 from specengine.sequence import TokenBuffer, Tokens
 from specengine.statistics import Statistics
 from specengine.target import Target
-
-logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 # A drafter that takes longer than both hangs.
 _PATIENCE_S = 10.0
@@ -85,7 +81,7 @@ class _Answer:
         self._abort = abort
         self._stats = Statistics(prompt_tokens=len(prompt))
         self._notices: list[str] = []
-        self._broken: set[str] = set()
+        self._guard = Guard(self._notices)
         self._logprobs: list[TokenLogprobs] = []
         self._reason: FinishReason | None = None
         self._started = time.perf_counter()
@@ -141,7 +137,7 @@ class _Answer:
         prefix.flags.writeable = False  # the view's; drafters get to see it
         # The pass yields one token beyond the draft: it needs room as well.
         room = min(self._limit - self._text.committed - 1, self._target.max_draft)
-        offers = [self._offer(drafter, prefix) for drafter in self._drafters]
+        offers = [self._guard.offer(drafter, prefix) for drafter in self._drafters]
         choice = self._controller.choose(offers, room)
         draft = Draft()
         if choice.length > 0:
@@ -154,12 +150,6 @@ class _Answer:
         if offer is not None and (draft.tokens or draft.confidence):
             self._controller.observe(offer, len(draft), verdict.accepted, draft.confidence)
         yield from self._commit(draft, verdict)
-
-    def _offer(self, drafter: Drafter, prefix: Tokens) -> Offer | None:
-        offer = self._guarded(drafter, lambda: drafter.offer(prefix), None)
-        if drafter.notice is not None:
-            self._notices.append(drafter.notice)
-        return offer
 
     def _propose(self, choice: Choice, offer: Offer | None, prefix: Tokens) -> Draft:
         drafter = self._drafters[choice.drafter]
@@ -180,7 +170,7 @@ class _Answer:
             draft.check(choice.length, self._target.vocab.size)
             return draft
 
-        return self._guarded(drafter, propose, Draft())
+        return self._guard.run(drafter, propose, Draft())
 
     def _guess_beside(
         self, draft: Draft, choice: Choice, offers: Sequence[Offer | None], prefix: Tokens
@@ -193,23 +183,9 @@ class _Answer:
                 self._hindsight.drop()
             else:
                 k = min(GUESSED, offer.available)
-                guess = self._guarded(drafter, partial(drafter.propose, prefix, k), Draft())
+                guess = self._guard.run(drafter, partial(drafter.propose, prefix, k), Draft())
                 self._hindsight.guess(offer, guess.tokens)
             return
-
-    def _guarded(self, drafter: Drafter, work: Callable[[], T], otherwise: T) -> T:
-        """A drafter that breaks costs its drafts only: it is asked no more in this answer."""
-        if drafter.name in self._broken:
-            return otherwise
-        try:
-            return work()
-        except CancelledError:
-            raise
-        except Exception as failure:
-            logger.exception("drafter %s failed", drafter.name)
-            self._broken.add(drafter.name)
-            self._notices.append(f"drafter {drafter.name} failed ({failure}): going on without it")
-            return otherwise
 
     def _draft_s(self) -> float:
         return sum(drafter.draft_s for drafter in self._drafters)

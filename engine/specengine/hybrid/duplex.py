@@ -10,13 +10,11 @@ else is special about it: when the target is back, it is a draft that is long.
 
 from __future__ import annotations
 
-import logging
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TypeVar
 
 from specengine.cancel import AbortFlag
 from specengine.chat.answer_text import AnswerText
@@ -24,6 +22,7 @@ from specengine.chat.unverified import Begun, Shown
 from specengine.control.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters import Drafter
+from specengine.drafters.guard import Guard
 from specengine.errors import CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason, Progress, Reviewed, Version
 from specengine.hybrid.ahead import Ahead
@@ -35,15 +34,10 @@ from specengine.serving.generation import Committed, Ended
 from specengine.statistics import Statistics
 from specengine.vocab import Vocab
 
-logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
 _POLL_S = 0.05  # between two looks at the abort flag
 _ALONE = 4  # tokens that are drafted at a time while nothing else can arrive
 _HINT = 32  # tokens of one hint, at most
 _SENT_AHEAD = 256  # tokens beyond the committed ones that are sent: servers keep so many and more
-
 
 Event = Progress | Chunk | Reviewed | Finished
 
@@ -109,6 +103,7 @@ class _Answer:
         self._plain_passes: list[float] = []
         self._logprobs: list[TokenLogprobs] = []
         self._notices: list[str] = []
+        self._guard = Guard(self._notices)
         self._reason: FinishReason | None = None
         self._error: str | None = None
         self._started = time.perf_counter()
@@ -327,7 +322,7 @@ class _Answer:
         slow = 1 if self._lost is None else _ALONE
         k = min(offer.available, self._room() if offer.token_s == 0 else min(slow, self._room()))
         prefix = self._ahead.text.tokens
-        draft = self._guarded(drafter, partial(self._propose, drafter, prefix, k))
+        draft = self._guard.run(drafter, partial(self._propose, drafter, prefix, k), None)
         if not draft:
             return False
         self._ahead.extend(draft.tokens, offer.kind)
@@ -352,28 +347,14 @@ class _Answer:
         """The drafter whose next token is the most likely to stand; alone, the draft model."""
         prefix = self._ahead.text.tokens
         best, best_chance = None, 0.0
-        for drafter in list(self._drafters):
-            offer = self._guarded(drafter, partial(drafter.offer, prefix))
-            if drafter.notice is not None:
-                self._notices.append(drafter.notice)
+        for drafter in self._drafters:
+            offer = self._guard.offer(drafter, prefix)
             if offer is None or (self._lost is not None and offer.token_s == 0):
                 continue
             chance = self._ahead.survival.cumulative(offer.kind, 1, offer.prior)[0]
             if chance > best_chance:
                 best, best_chance = (drafter, offer), chance
         return best
-
-    def _guarded(self, drafter: Drafter, work: Callable[[], T]) -> T | None:
-        """A drafter that breaks costs its drafts only: it is asked no more in this answer."""
-        try:
-            return work()
-        except CancelledError:
-            raise
-        except Exception as failure:
-            logger.exception("drafter %s failed", drafter.name)
-            self._drafters.remove(drafter)
-            self._notices.append(f"drafter {drafter.name} failed ({failure}): going on without it")
-            return None
 
     # Clocks
 
