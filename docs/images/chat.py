@@ -1,7 +1,8 @@
 """Draws docs/images/chat.svg from a real session: `python docs/images/chat.py`.
 
-Needs the models of the profile `laptop` (`specchat models pull laptop`), the smaller of which
-drafts. Greedy, so the text is the same each time; how many tokens a second is this machine's.
+Needs the target of the profile `laptop` (`specchat models pull laptop`), which drafts by lookup, as
+the controller decides. Greedy, so the text is the same each time; how many tokens a second is this
+machine's.
 """
 
 from __future__ import annotations
@@ -22,8 +23,18 @@ from specchat.tui.services import Services
 from specchat.tui.widgets.message import MessageView
 from specengine.sampling import SamplingParams
 
-QUESTION = "Reverse a linked list in Python: only the function, then its cost as a list."
-SIZE = (88, 32)
+QUESTION = """\
+Give this function type hints and a docstring, and change nothing else:
+
+def reverse(head):
+    previous = None
+    while head is not None:
+        following = head.next
+        head.next = previous
+        previous = head
+        head = following
+    return previous"""
+SIZE = (88, 38)
 
 
 async def main() -> None:
@@ -34,8 +45,8 @@ async def main() -> None:
             runtime=Runtime(registry),
             registry=registry,
             open_store=lambda: ChatStore(Path(folder) / "chats.db"),
-            options=lambda _: AnswerOptions(SamplingParams(temperature=0), draft_length=4),
-            profile=laptop.model_copy(update={"draft": laptop.alternatives[0]}),
+            options=lambda _: AnswerOptions(SamplingParams(temperature=0)),
+            profile=laptop,
         )
         app = SpecchatApp(services)
         async with app.run_test(size=SIZE) as pilot:
