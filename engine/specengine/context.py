@@ -289,7 +289,7 @@ class Context:
 
     def _resync(self, chunk: Tokens) -> None:
         """After a failed pass: hold exactly what the cache kept of it."""
-        if self._source is not None:
+        if self._source is not None and self._cache.length() > len(self._held):
             self._cache.truncate(len(self._held))  # what was kept has no features
         kept = self._cache.length() - len(self._held)
         if 0 <= kept <= len(chunk):

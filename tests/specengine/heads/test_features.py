@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from specengine.context import Context
@@ -95,6 +95,7 @@ def test_a_state_too_short_for_its_features_is_not_taken() -> None:
     st.sampled_from([1, 2, 5]),
     st.sampled_from([1, 1, 4, 1000]),
 )
+@example([([2], False), ([2, 0], True)], 1, 4)  # the broken pass left less than was held before
 def test_any_history_of_sequences_and_failures_keeps_rows_and_tokens_together(
     history: list[tuple[list[int], bool]], width_step: int, stops_every: int
 ) -> None:
