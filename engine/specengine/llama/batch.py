@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.context import Logits
+from specengine.errors import BackendError, CancelledError, SpecEngineError
 from specengine.llama import library
 from specengine.sequence import Tokens
+
+_ABORTED = 2
 
 
 class Batch:
@@ -49,6 +52,17 @@ class Batch:
 
     def close(self) -> None:
         self._llama.llama_batch_free(self.struct)
+
+
+def failed_pass(status: int, what: str) -> SpecEngineError:
+    """What to raise for a `status` of llama_decode or llama_encode that is not 0: CancelledError
+    where the pass over `what` was aborted, else BackendError.
+    """
+    if status == _ABORTED:
+        return CancelledError("cancelled")
+    return BackendError(
+        f"llama.cpp could not evaluate {what} (code {status}): {library.last_error()}"
+    )
 
 
 def read_logits(context: Any, n_rows: int, n_vocab: int) -> Logits:

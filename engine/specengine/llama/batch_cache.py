@@ -15,14 +15,13 @@ from typing import Any
 
 from specengine.cancel import AbortFlag
 from specengine.context import Logits
-from specengine.errors import BackendError, CancelledError, ModelFileError
+from specengine.errors import BackendError, ModelFileError
 from specengine.llama import library
-from specengine.llama.batch import Batch, read_logits
+from specengine.llama.batch import Batch, failed_pass, read_logits
 from specengine.llama.model import LlamaModel
 from specengine.serving.batch_cache import Part
 
 _PADDING_CELLS = 64  # room for rows that only widen a part, beyond what the caller may use
-_ABORTED = 2  # llama_decode's result
 
 
 class LlamaBatchCache:
@@ -87,13 +86,8 @@ class LlamaBatchCache:
         status = self._llama.llama_decode(self.handle, self._batch.struct)
         self._llama.llama_synchronize(self.handle)
         self.decode_s += time.perf_counter() - started
-        if status == _ABORTED:
-            raise CancelledError("cancelled")
         if status != 0:
-            raise BackendError(
-                f"llama.cpp could not evaluate {len(parts)} sequences in one pass "
-                f"(code {status}): {library.last_error()}"
-            )
+            raise failed_pass(status, f"{len(parts)} sequences in one pass")
         return self._rows(parts)
 
     def _rows(self, parts: Sequence[Part]) -> list[Logits]:

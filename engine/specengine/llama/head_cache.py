@@ -11,16 +11,15 @@ import numpy as np
 
 from specengine.cancel import AbortFlag
 from specengine.context import Logits
-from specengine.errors import BackendError, CancelledError, ModelFileError
+from specengine.errors import BackendError, ModelFileError
 from specengine.heads.features import Features
 from specengine.llama import extensions, library
-from specengine.llama.batch import read_logits
+from specengine.llama.batch import failed_pass, read_logits
 from specengine.llama.model import LlamaModel
 from specengine.sequence import Tokens
 
 _N_BATCH = 64  # llama.cpp makes room for the logits of each row of a batch
 _PADDING_CELLS = 64
-_ABORTED = 2  # the result of llama_decode and llama_encode
 
 
 class HeadModel(LlamaModel):
@@ -109,13 +108,8 @@ class CompanionCache:
         status = function(self.handle, batch)
         self._llama.llama_synchronize(self.handle)
         self.decode_s += time.perf_counter() - started
-        if status == _ABORTED:
-            raise CancelledError("cancelled")
         if status != 0:
-            raise BackendError(
-                f"llama.cpp could not evaluate {n} rows of a head (code "
-                f"{status}): {library.last_error()}"
-            )
+            raise failed_pass(status, f"{n} rows of a head")
 
     def _hidden(self, n: int) -> Features:
         """What the last pass left for the next head step: a view of shape (n, n_embd)."""

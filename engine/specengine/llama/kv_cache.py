@@ -15,15 +15,13 @@ import numpy as np
 from specengine.cancel import AbortFlag
 from specengine.checkpoints import State
 from specengine.context import Logits
-from specengine.errors import BackendError, CancelledError
 from specengine.llama import library
-from specengine.llama.batch import Batch, get_logits, logits_at
+from specengine.llama.batch import Batch, failed_pass, get_logits, logits_at
 from specengine.llama.model import LlamaModel
 from specengine.sequence import Tokens
 
 SEQUENCE = 0
 _PADDING_CELLS = 64  # room for rows that only widen a pass, beyond what the caller may use
-_ABORTED = 2  # llama_decode's result
 
 
 class LlamaKVCache:
@@ -89,13 +87,8 @@ class LlamaKVCache:
         address = self._get_logits(self.handle)  # waits for the end of the pass
         self.decode_s += time.perf_counter() - started
         self.passes += 1
-        if status == _ABORTED:
-            raise CancelledError("cancelled")
         if status != 0:
-            raise BackendError(
-                f"llama.cpp could not evaluate {len(tokens)} tokens at position {pos} "
-                f"(code {status}): {library.last_error()}"
-            )
+            raise failed_pass(status, f"{len(tokens)} tokens at position {pos}")
         return logits_at(address, rows.stop - rows.start, self.n_vocab)
 
     def truncate(self, length: int) -> int:
