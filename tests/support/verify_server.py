@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +32,15 @@ class VerifyServer:
 
     def wait_until_idle(self) -> None:
         """Until no answer is under way any more."""
-        load = self.service.model.scheduler
+        scheduler = self.service.model.scheduler
+        self.wait_until(lambda: not (scheduler.load.running or scheduler.load.waiting))
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """The server ends a request a moment after its answer, and after its client."""
         deadline = time.monotonic() + 20
-        while load.load.running or load.load.waiting:
-            assert time.monotonic() < deadline, f"still at work: {load.load}"
+        while not condition():
+            load, sessions = self.service.model.scheduler.load, len(self.service.sessions)
+            assert time.monotonic() < deadline, f"still {load}, {sessions} sessions"
             time.sleep(0.02)
 
 

@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 
+from specchat.server.answer_stream import AnswerStream
 from specchat.server.bodies import read_message
 from specchat.server.messages import Integer, Real
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session
-from specchat.server.verify import STREAM_HEADERS
 from specengine.chat.answer_text import AnswerText
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.errors import TemplateError
@@ -104,14 +104,19 @@ class CompletionHandlers:
             raise Refusal(413, "context", message)
         if service.model.scheduler.load.waiting >= service.limits.waiting:
             raise Refusal(429, "busy", "too many answers wait", headers={"Retry-After": "2"})
-        completion = _Completion(service, request.state.owner, wanted, prompt)
+        session = service.sessions.create(request.state.owner)
+        completion = _Completion(service, session, wanted, prompt)
         if wanted.stream:
-            return StreamingResponse(
-                completion.stream(), media_type="text/event-stream", headers=STREAM_HEADERS
+            return AnswerStream(
+                completion.stream(), media_type="text/event-stream", end=completion.close
             )
-        async for _ in completion.texts():
-            pass
-        return JSONResponse(completion.whole())
+        try:
+            async for _ in completion.texts():
+                if await request.is_disconnected():
+                    raise ClientDisconnect
+            return JSONResponse(completion.whole())
+        finally:
+            completion.close()
 
     def _encode(self, wanted: ChatCompletion) -> list[int]:
         turns = [message.turn() for message in wanted.messages]
@@ -125,12 +130,12 @@ class _Completion:
     """One answer to the OpenAI protocol."""
 
     def __init__(
-        self, service: Service, owner: str, wanted: ChatCompletion, prompt: list[int]
+        self, service: Service, session: Session, wanted: ChatCompletion, prompt: list[int]
     ) -> None:
         self._service = service
+        self._session = session
         self._wanted = wanted
         self._prompt = prompt
-        self._owner = owner
         self._id = f"chatcmpl-{secrets.token_hex(12)}"
         self._created = int(time.time())
         self._text = AnswerText(service.model.vocab, wanted.stops)
@@ -138,26 +143,26 @@ class _Completion:
 
     async def texts(self) -> AsyncIterator[str]:
         """Complete characters as they come; `whole` tells the rest afterwards."""
-        session = self._service.sessions.create(self._owner)
-        try:
-            answer = self._begin(session)
-            while True:
-                event, _ = await answer.events.get()
-                if isinstance(event, Committed):
-                    for token in event.tokens:
-                        if text := self._text.add(token):
-                            yield text
-                        if self._text.stopped:
-                            return
-                else:
-                    self._reason = "length" if event.reason == "length" else "stop"
-                    if event.reason in ("error", "shutdown"):
-                        raise Refusal(503, event.reason, event.error or "the server is closing")
-                    break
-            if rest := self._text.finish():
-                yield rest
-        finally:
-            self._service.sessions.delete(session)
+        answer = self._begin()
+        while True:
+            event, _ = await answer.events.get()
+            if isinstance(event, Committed):
+                for token in event.tokens:
+                    if text := self._text.add(token):
+                        yield text
+                    if self._text.stopped:
+                        return
+            else:
+                self._reason = "length" if event.reason == "length" else "stop"
+                if event.reason in ("error", "shutdown"):
+                    raise Refusal(503, event.reason, event.error or "the server is closing")
+                break
+        if rest := self._text.finish():
+            yield rest
+
+    def close(self) -> None:
+        """End the session, and with it an answer that is still under way."""
+        self._service.sessions.delete(self._session)
 
     async def stream(self) -> AsyncIterator[bytes]:
         """Server-sent events."""
@@ -178,12 +183,12 @@ class _Completion:
         choice = {"index": 0, "message": message, "finish_reason": self._reason}
         return {**self._head("chat.completion"), "choices": [choice], **self._usage()}
 
-    def _begin(self, session: Session) -> Answer:
+    def _begin(self) -> Answer:
         wanted, room = self._wanted, self._service.model.n_ctx - len(self._prompt)
         most = wanted.max_completion_tokens or wanted.max_tokens or room
-        answer = session.begin(
+        answer = self._session.begin(
             lambda on_event: Generation(
-                session.id,
+                self._session.id,
                 Transcript(self._prompt),
                 wanted.sampling(),
                 on_event,

@@ -10,8 +10,9 @@ from dataclasses import asdict
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
+from specchat.server.answer_stream import AnswerStream
 from specchat.server.bodies import NDJSON, parse, read_lines, read_message
 from specchat.server.messages import PROTOCOL, Generate, Hint, NewSession
 from specchat.server.refusal import Refusal
@@ -23,8 +24,6 @@ from specengine.sampling.grammar import Grammar
 from specengine.serving.generation import Committed, Ended, Event, Generation
 from specengine.serving.served import MAX_DRAFT
 
-# A proxy that buffered or compressed a stream would take its speed.
-STREAM_HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
 _SMALL = 4096  # bytes of a body that has no lists in it
 
 
@@ -93,8 +92,11 @@ class VerifyHandlers:
             service.model.scheduler.cancel,
         )
         service.model.scheduler.submit(answer.generation)
-        lines = self._lines(answer, len(session.transcript))
-        return StreamingResponse(lines, media_type=NDJSON, headers=STREAM_HEADERS)
+        return AnswerStream(
+            self._lines(answer, len(session.transcript)),
+            media_type=NDJSON,
+            end=lambda: service.model.scheduler.cancel(answer.generation),
+        )
 
     async def drafts(self, request: Request) -> Response:
         service, session = self._service, self._session(request)
@@ -166,24 +168,21 @@ class VerifyHandlers:
         )
 
     async def _lines(self, answer: Answer, start: int) -> AsyncIterator[bytes]:
-        """The stream of one answer. A client that vanishes ends its answer."""
+        """The stream of one answer."""
         pings = 0
-        try:
-            yield _line({"gen": answer.gen, "pos": start, "tokens": [], "t_us": now_us()})
-            while True:
-                try:
-                    async with asyncio.timeout(self._service.limits.ping_s):
-                        event, at = await answer.events.get()
-                except TimeoutError:
-                    pings += 1
-                    yield _line({"ping": pings, "t_us": now_us()})
-                    continue
-                self._count(event)
-                yield _line({"gen": answer.gen, **_as_json(event), "t_us": at})
-                if isinstance(event, Ended):
-                    return
-        finally:
-            self._service.model.scheduler.cancel(answer.generation)
+        yield _line({"gen": answer.gen, "pos": start, "tokens": [], "t_us": now_us()})
+        while True:
+            try:
+                async with asyncio.timeout(self._service.limits.ping_s):
+                    event, at = await answer.events.get()
+            except TimeoutError:
+                pings += 1
+                yield _line({"ping": pings, "t_us": now_us()})
+                continue
+            self._count(event)
+            yield _line({"gen": answer.gen, **_as_json(event), "t_us": at})
+            if isinstance(event, Ended):
+                return
 
     def _count(self, event: Event) -> None:
         metrics = self._service.metrics

@@ -8,7 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message
 
+from specchat.server.app import make_app
 from support.verify_server import VerifyServer
 
 ASK = {"messages": [{"role": "user", "content": "Count to five."}], "max_tokens": 12, "seed": 3}
@@ -58,8 +60,31 @@ def test_every_request_gives_its_session_back(server: VerifyServer, client: http
         "POST", "/v1/chat/completions", json={**ASK, "stream": True, "max_tokens": 300}
     ) as stream:
         next(stream.iter_lines())
+    server.wait_until(lambda: len(server.service.sessions) == before)
+
+
+async def test_an_answer_that_nobody_waits_for_is_given_up(server: VerifyServer) -> None:
+    """The client sent its request and left: the ASGI messages of that, in their order."""
+    before, sent = len(server.service.sessions), []
+    body = json.dumps({**ASK, "max_tokens": 400, "temperature": 0}).encode()
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive() -> Message:
+        return next(messages, {"type": "http.disconnect"})
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        **{"type": "http", "method": "POST", "path": "/v1/chat/completions", "query_string": b""},
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }
+    passes = server.service.model.scheduler.passes
+    await make_app(server.service)(scope, receive, send)
+    assert sent == []
     server.wait_until_idle()
     assert len(server.service.sessions) == before
+    assert server.service.model.scheduler.passes - passes < 100
 
 
 @pytest.mark.parametrize(
