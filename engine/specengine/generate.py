@@ -177,7 +177,7 @@ class _Answer:
     ) -> None:
         """Note what the drafter that costs nothing would have drafted."""
         for i, (drafter, offer) in enumerate(zip(self._drafters, offers, strict=True)):
-            if offer is None or offer.seconds(1) > 0:
+            if offer is None or not offer.is_free:
                 continue
             if len(draft) and choice.drafter == i:
                 self._hindsight.drop()

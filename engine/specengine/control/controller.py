@@ -47,6 +47,11 @@ class Offer:
         """Seconds for `k` draft tokens, after the start."""
         return k * self.token_s if self.together_s is None else self.together_s(k)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether its draft tokens cost nothing to make."""
+        return self.together_s is None and not self.token_s
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -204,7 +209,7 @@ class AdaptiveDraftLength:
         alone = self._pass_seconds(1)
         best, best_rate = ALONE, _WORTH_TRYING / alone
         for i, offer in enumerate(offers):
-            if offer is None or not offer.seconds(1):
+            if offer is None or offer.is_free:
                 continue
             hope = max(offer.prior, _HOPE)
             longest = min(room, offer.available, _TRIAL_LENGTH)
@@ -227,7 +232,7 @@ class AdaptiveDraftLength:
         """Drafts that take time are dearer, and seldom fall altogether: they may lose more before
         they are given up, the more the more they could win. None for others.
         """
-        if not offer.seconds(1):
+        if offer.is_free:
             return None
         alone = self._pass_seconds(1)
         hoped = [_HOPE ** (n + 1) for n in range(min(self._longest, offer.available))]

@@ -320,7 +320,7 @@ class _Answer:
         drafter, offer = choice
         # A model's drafts take time, in which something else may arrive.
         slow = 1 if self._lost is None else _ALONE
-        k = min(offer.available, self._room() if offer.token_s == 0 else min(slow, self._room()))
+        k = min(offer.available, self._room() if offer.is_free else min(slow, self._room()))
         prefix = self._ahead.text.tokens
         draft = self._guard.run(drafter, partial(self._propose, drafter, prefix, k), None)
         if not draft:
@@ -349,7 +349,7 @@ class _Answer:
         best, best_chance = None, 0.0
         for drafter in self._drafters:
             offer = self._guard.offer(drafter, prefix)
-            if offer is None or (self._lost is not None and offer.token_s == 0):
+            if offer is None or (self._lost is not None and offer.is_free):
                 continue
             chance = self._ahead.survival.cumulative(offer.kind, 1, offer.prior)[0]
             if chance > best_chance:
