@@ -15,14 +15,16 @@ class Account:
     """Of one answer. Drafts that take time have a `credit`, up to CREDIT; for those that cost
     nothing it is None.
 
-    If nobody stakes more than is `bearable`, whatever fails costs no more than STAKE, SHARE for
-    each pass and the credit, altogether.
+    If nobody stakes more than is bearable, whatever fails costs no more than STAKE, SHARE for
+    each pass, the credit and what a start may cost, altogether; with starts SHARE counts twice.
     """
 
     def __init__(self) -> None:
         self._ahead = STAKE
         self._lent = 0.0  # of the credit
-        self._saved = 0.0  # for trials
+        self._saved = 0.0  # for trials and starts; below 0 what a start still owes
+        self.earned = 0.0
+        """What drafts that take time have gained in all."""
 
     def count_pass(self) -> None:
         """One more pass is to come."""
@@ -33,22 +35,38 @@ class Account:
         """What a round may lose."""
         if credit is None:
             return self._ahead
-        # The stake is left to drafts that cost nothing.
-        return max(0.0, self._ahead - STAKE) + self._left(credit)
+        return self._spare + self._left(credit)
 
     def bearable_in_trial(self, credit: float) -> float:
         """What a round may lose that is not expected to pay: the credit and a share of the passes,
         not what others have gained.
         """
-        return min(self._saved + self._left(credit), self.bearable(credit))
+        return min(max(0.0, self._saved) + self._left(credit), self.bearable(credit))
+
+    def bearable_start(self, stake: float) -> float:
+        """What reading the text for such drafts may cost, if it may cost `stake` at once."""
+        return max(0.0, self._saved + stake)
+
+    def start(self, cost: float) -> None:
+        """The text was read for drafts that take time."""
+        self._ahead -= min(cost, self._spare)
+        self._saved -= cost
+        self.earned -= cost
 
     def settle(self, gained: float, credit: float | None, *, trial: bool) -> None:
         """A round has gained so much; a loss is negative."""
         if credit is not None:
+            self.earned += gained
             gained = self._repaid(gained, credit)
-        if trial:
-            self._saved = min(max(0.0, self._saved + gained), RESERVE)
+            if trial or gained > 0:
+                self._saved = min(self._saved + gained, RESERVE if trial else max(0.0, self._saved))
+            gained = max(gained, -self._spare)
         self._ahead = min(self._ahead + gained, RESERVE)
+
+    @property
+    def _spare(self) -> float:
+        """What is left beside the stake, which is kept for drafts that cost nothing."""
+        return max(0.0, self._ahead - STAKE)
 
     def _left(self, credit: float) -> float:
         """What of `credit` is not lent yet."""

@@ -15,9 +15,10 @@ from specengine.control.survival import Survival
 # that is not kept is paid by the person.
 _MARGIN = 1.08
 
-_START_ROUNDS = 32  # over so many rounds a drafter's start is paid off
+_START_ROUNDS = 32  # over so many rounds a drafter's start is paid off, if the answer may last
+_START = 8.0  # passes of the target alone that reading the text for a drafter may cost at once
+_RETRY = 2.0  # … where it is not expected to pay
 _TRIAL_LENGTH = 4
-_FIRST_TRIAL = 8.0  # passes of the target alone that the first trial of a draft model may cost
 _HOPE = 0.95  # acceptance of a draft model in a text that suits it
 _WORTH_TRYING = 1.2  # speed-up that has to be hoped for
 
@@ -61,6 +62,8 @@ class Choice:
     length: int
     pace: Pace | None = None
     """For a paced offer: what may end the draft before it has `length` tokens."""
+    trial: bool = False
+    """Whether it is made to learn, not because it is expected to pay."""
 
 
 ALONE = Choice(0, 0)
@@ -123,7 +126,9 @@ class AdaptiveDraftLength:
     that all of it falls: no answer takes much longer than the target alone, whatever its text is
     like, and soon after a text has turned unpredictable nothing is risked any more. Drafts that
     cost nothing are judged by `Hindsight`, made or not; for others, where they are expected to
-    lose, the account also pays for rare trials, if a good draft could win.
+    lose, the account also pays for rare trials, if a good draft could win. An answer in which
+    they lost halves what the next one may risk on them; after one in which they won, it may read
+    twice as much text for them.
     """
 
     def __init__(self, pass_seconds: Callable[[int], float], *, longest: int) -> None:
@@ -134,25 +139,32 @@ class AdaptiveDraftLength:
         self._longest = longest
         self._survival = Survival()
         self._tried: set[str] = set()
-        self.begin()
+        self._account = Account()
+        self._trust = 1.0  # in drafts that take time
+        # As they are in this round: seconds of a pass by its width, worth of drafts by their kind.
+        self._passes: dict[int, float] = {}
+        self._worths: dict[str, float] = {}
+        self._start_rounds = _START_ROUNDS
+        self._choice = ALONE  # of this round
 
     def begin(self) -> None:
+        if earned := self._account.earned:
+            self._trust = 2.0 if earned > 0 else 0.5
         self._survival.begin()
         self._account = Account()
-        self._passes: dict[int, float] = {}  # seconds by width, as they are in this round
-        self._trying = False  # whether this round is one
 
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
         self._account.count_pass()
         self._passes.clear()
-        self._trying = False
-        if not any(offers):
-            return ALONE
-        room = min(room, self._longest)
-        alone = self._pass_seconds(1)
-        best, best_rate = ALONE, _MARGIN / alone
+        self._worths.clear()
+        self._start_rounds = max(1, room) if room < self._longest else _START_ROUNDS
+        self._choice = self._chosen(offers, min(room, self._longest)) if any(offers) else ALONE
+        return self._choice
+
+    def _chosen(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        best, best_rate = ALONE, _MARGIN / self._pass_seconds(1)
         for i, offer in enumerate(offers):
-            if offer is None:
+            if offer is None or not self._may_start(offer):
                 continue
             longest = min(room, offer.available)
             chances = self._survival.cumulative(offer.kind, longest, offer.prior, offer.family)
@@ -185,11 +197,20 @@ class AdaptiveDraftLength:
         self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
     ) -> None:
         self.learn(offer, drafted, accepted, confidence)
+        alone = self._pass_seconds(1)
+        if offer.start_s:
+            self._account.start(offer.start_s / alone)
+        spent = self._draft_seconds(offer, drafted, len(confidence))
+        spent += self._pass_seconds(drafted + 1)
+        gained = accepted + 1 - spent / alone
+        self._account.settle(gained, self._credit(offer), trial=self._choice.trial)
+
+    def _draft_seconds(self, offer: Offer, drafted: int, asked: int) -> float:
+        """What a draft took, of which the pace was `asked` so often whether to draw a token."""
+        if offer.together_s is not None and not offer.paced:
+            return offer.seconds(max(drafted, self._choice.length))  # however many are left of it
         # A draft that ended for lack of confidence took one draft pass more than it has tokens.
-        spent = offer.seconds(max(drafted, len(confidence))) + self._pass_seconds(drafted + 1)
-        gained = accepted + 1 - spent / self._pass_seconds(1)
-        self._account.settle(gained, self._credit(offer), trial=self._trying)
-        self._trying = False
+        return offer.seconds(max(drafted, asked, 1))
 
     def learn(
         self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
@@ -211,18 +232,24 @@ class AdaptiveDraftLength:
         for i, offer in enumerate(offers):
             if offer is None or offer.is_free:
                 continue
+            if not self._may_start(offer, retry=offer.kind in self._tried):
+                continue
             hope = max(offer.prior, _HOPE)
             longest = min(room, offer.available, _TRIAL_LENGTH)
-            first = offer.kind not in self._tried
-            credit = self._credit(offer) or 0.0
-            bearable = _FIRST_TRIAL if first else self._account.bearable_in_trial(credit)
             chances = [hope ** (n + 1) for n in range(longest)]
-            bearable_s = (1 + bearable) * alone - offer.start_s
-            k, rate = self._best_length(offer, chances, bearable_s)
+            bearable = self._account.bearable_in_trial(self._credit(offer) or 0.0)
+            k, rate = self._best_length(offer, chances, (1 + bearable) * alone)
             if rate > best_rate:
-                best, best_rate = Choice(i, k), rate
-        self._trying = best.length > 0
+                best, best_rate = Choice(i, k, trial=True), rate
         return best
+
+    def _may_start(self, offer: Offer, *, retry: bool = False) -> bool:
+        """Whether the account can bear that the text is read for nothing."""
+        if not offer.start_s:
+            return True
+        stake = _RETRY * min(1.0, self._trust) if retry else _START * self._trust
+        bearable = self._account.bearable_start(stake * self._worth(offer))
+        return offer.start_s <= bearable * self._pass_seconds(1)
 
     def _bearable_s(self, offer: Offer) -> float:
         """The longest round that the account can bear if all of its draft falls."""
@@ -232,12 +259,17 @@ class AdaptiveDraftLength:
         """Drafts that take time are dearer, and seldom fall altogether: they may lose more before
         they are given up, the more the more they could win. None for others.
         """
-        if offer.is_free:
-            return None
-        alone = self._pass_seconds(1)
-        hoped = [_HOPE ** (n + 1) for n in range(min(self._longest, offer.available))]
-        _, rate = self._best_length(offer, hoped, math.inf)
-        return CREDIT * min(max(0.0, rate * alone - 1), 1.0)
+        return None if offer.is_free else min(1.0, self._trust) * CREDIT * self._worth(offer)
+
+    def _worth(self, offer: Offer) -> float:
+        """How much faster a good draft would be: 0 for no faster, 1 for twice as fast or more."""
+        worth = self._worths.get(offer.kind)
+        if worth is None:
+            hoped = [_HOPE ** (n + 1) for n in range(min(self._longest, offer.available))]
+            _, rate = self._best_length(offer, hoped, math.inf)
+            worth = min(max(0.0, rate * self._pass_seconds(1) - 1), 1.0)
+            self._worths[offer.kind] = worth
+        return worth
 
     def _best_length(
         self, offer: Offer, chances: Sequence[float], bearable_s: float
@@ -253,7 +285,7 @@ class AdaptiveDraftLength:
             seconds = self._seconds(offer, k)
             if seconds > bearable_s:
                 continue
-            rate = tokens / (seconds + offer.start_s / _START_ROUNDS)
+            rate = tokens / (seconds + offer.start_s / self._start_rounds)
             if rate > best_rate:
                 best, best_rate = k, rate
         return best, best_rate

@@ -5,7 +5,7 @@ offered in it, and how often its draft tokens stand.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -189,15 +189,78 @@ def test_what_fails_for_one_kind_lowers_the_hopes_of_its_siblings() -> None:
     assert answer.controller.choose([stranger], 16).length > 0
 
 
+def with_model(
+    controller: AdaptiveDraftLength, passes: PassCosts, model: Offer, tokens: int, rate: float = 0
+) -> float:
+    """The speed of an answer over that of the target alone. The text is read once for `model`."""
+    rng = np.random.default_rng(1)
+    controller.begin()
+    seconds, n = 0.0, 0
+    while n < tokens:
+        k = controller.choose([model], min(16, tokens - n - 1)).length
+        accepted = 0
+        while accepted < k and rng.random() < rate:
+            accepted += 1
+        if k:
+            controller.observe(model, k, accepted)
+            seconds += model.start_s + model.seconds(k)
+            model = replace(model, start_s=0.0)
+        seconds += passes.seconds(k + 1)
+        n += accepted + 1
+    return n * passes.seconds(1) / seconds
+
+
 @pytest.mark.parametrize("costs", COSTS)
-def test_a_draft_model_that_fails_does_not_cost_lookup_its_turn(costs: str) -> None:
+@pytest.mark.parametrize("token", [0.05, 0.1, 0.3, 0.45])
+@pytest.mark.parametrize("start", [0, 3, 8, 13, 30])
+def test_a_draft_model_that_never_pays_costs_little_once_and_less_from_then_on(
+    costs: str, token: float, start: float
+) -> None:
+    """`token` and `start`: a draft token, and reading the text, in passes of the target."""
     passes = PassCosts(COSTS[costs])
+    alone = passes.seconds(1)
+    model = Offer("m", 1000, 0.7, start_s=start * alone, token_s=token * alone)
+    for tokens, first, unread, later in (
+        (40, 0.915, 0.78, 0.95),
+        (80, 0.945, 0.875, 0.96),
+        (200, 0.965, 0.945, 0.97),
+    ):
+        controller = AdaptiveDraftLength(passes.seconds, longest=16)
+        found = [with_model(controller, passes, model, tokens) for _ in range(4)]
+        assert found[0] > (unread if start else first)
+        assert min(found[1:]) > later
+
+
+@pytest.mark.parametrize("costs", COSTS)
+def test_a_text_is_read_for_a_draft_model_if_that_may_pay(costs: str) -> None:
+    """At once up to 8 passes, twice as much after an answer in which it paid."""
+    passes = PassCosts(COSTS[costs])
+    alone = passes.seconds(1)
+    short, long, longer = (
+        Offer("m", 1000, 0.9, start_s=start * alone, token_s=0.05 * alone) for start in (6, 12, 60)
+    )
     controller = AdaptiveDraftLength(passes.seconds, longest=16)
-    model = Offer("m", 100, 0.7, token_s=0.05 * passes.seconds(1))
+    assert with_model(controller, passes, long, 60, rate=0.9) == pytest.approx(1)
+    assert with_model(controller, passes, short, 200, rate=0.9) > 1.3
+    assert with_model(controller, passes, long, 200, rate=0.9) > 1.3
+    assert with_model(controller, passes, longer, 200, rate=0.9) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.parametrize("token", [0.05, 0.1, 0.3, 0.4, 0.5])
+@pytest.mark.parametrize("start", [0.0, 7.0])
+def test_a_draft_model_that_fails_does_not_cost_lookup_its_turn(
+    costs: str, token: float, start: float
+) -> None:
+    passes = PassCosts(COSTS[costs])
+    alone = passes.seconds(1)
+    controller = AdaptiveDraftLength(passes.seconds, longest=16)
+    model = Offer("m", 100, 0.7, start_s=start * alone, token_s=token * alone)
     for _ in range(20):
         choice = controller.choose([model], 16)
         if choice.length:
             controller.observe(model, choice.length, 0)
+            model = replace(model, start_s=0.0)
     assert controller.choose([model], 16).length == 0
     assert controller.choose([model, KINDS[0]], 16).drafter == 1
 
