@@ -43,6 +43,9 @@ class Draft:
                 raise DraftError(f"{token!r} is no token id from 0 to {n_vocab - 1}")
             if q is not None and not (q.prob(token) > 0 and abs(q.probs.sum() - 1) < _ROUNDING):
                 raise DraftError(f"token {token} was not drawn from the distribution it came with")
+        sure = self.confidence
+        if sure and not (n <= len(sure) <= n + 1 and all(0 <= chance <= 1 for chance in sure)):
+            raise DraftError(f"{n} tokens with a confidence of {sure}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import cast
 
-from specengine.cancel import AbortFlag, time_limit
+from specengine.cancel import AbortFlag
 from specengine.chat.answer_text import AnswerText
 from specengine.control.controller import Choice, DraftLengthController, Offer
 from specengine.control.hindsight import GUESSED, Hindsight
 from specengine.draft import Draft, Verdict
-from specengine.drafters import Drafter, PacedDrafter
+from specengine.drafters import Drafter
 from specengine.drafters.guard import Guard
-from specengine.errors import CancelledError, ContextFullError, DraftError, SpecEngineError
+from specengine.errors import CancelledError, ContextFullError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason
 from specengine.sampling.logprobs import TokenLogprobs
 from specengine.sequence import TokenBuffer, Tokens
 from specengine.statistics import Statistics
 from specengine.target import Target
-
-# A drafter that takes longer than both hangs.
-_PATIENCE_S = 10.0
-_PATIENCE = 5.0  # times what was expected
 
 
 def generate(
@@ -81,7 +75,7 @@ class _Answer:
         self._abort = abort
         self._stats = Statistics(prompt_tokens=len(prompt))
         self._notices: list[str] = []
-        self._guard = Guard(self._notices)
+        self._guard = Guard(self._notices, target.vocab.size, abort)
         self._logprobs: list[TokenLogprobs] = []
         self._reason: FinishReason | None = None
         self._started = time.perf_counter()
@@ -134,43 +128,23 @@ class _Answer:
         """One draft and one target pass, which commit at least one token."""
         self._check_cancelled()
         prefix = self._sequence.view()
-        prefix.flags.writeable = False  # the view's; drafters get to see it
         # The pass yields one token beyond the draft: it needs room as well.
         room = min(self._limit - self._text.committed - 1, self._target.max_draft)
         offers = [self._guard.offer(drafter, prefix) for drafter in self._drafters]
         choice = self._controller.choose(offers, room)
-        draft = Draft()
-        if choice.length > 0:
-            draft = self._propose(choice, offers[choice.drafter], prefix)
+        offer = offers[choice.drafter] if choice.length > 0 else None
+        made = None
+        if offer is not None:
+            drafter = self._drafters[choice.drafter]
+            made = self._guard.propose(drafter, offer, prefix, choice.length, choice.pace)
+        draft = Draft() if made is None else made
         self._guess_beside(draft, choice, offers, prefix)
         verdict = self._target.verify(prefix, draft)
-        drafter = self._drafters[choice.drafter].name if len(draft) else None
-        self._stats.count_round(len(draft), verdict.accepted, drafter)
-        offer = offers[choice.drafter] if offers else None
+        name = self._drafters[choice.drafter].name if len(draft) else None
+        self._stats.count_round(len(draft), verdict.accepted, name)
         if offer is not None and (draft.tokens or draft.confidence):
             self._controller.observe(offer, len(draft), verdict.accepted, draft.confidence)
         yield from self._commit(draft, verdict)
-
-    def _propose(self, choice: Choice, offer: Offer | None, prefix: Tokens) -> Draft:
-        drafter = self._drafters[choice.drafter]
-        expected_s = offer.start_s + offer.seconds(choice.length) if offer is not None else 0.0
-        limit_s = max(_PATIENCE_S, _PATIENCE * expected_s)
-
-        def propose() -> Draft:
-            try:
-                with time_limit(drafter.abort, limit_s):
-                    if choice.pace is None:
-                        draft = drafter.propose(prefix, choice.length)
-                    else:
-                        paced = cast(PacedDrafter, drafter)
-                        draft = paced.propose(prefix, choice.length, choice.pace)
-            except CancelledError as error:
-                self._check_cancelled()
-                raise DraftError(f"no draft within {limit_s:.0f} s") from error
-            draft.check(choice.length, self._target.vocab.size)
-            return draft
-
-        return self._guard.run(drafter, propose, Draft())
 
     def _guess_beside(
         self, draft: Draft, choice: Choice, offers: Sequence[Offer | None], prefix: Tokens
@@ -183,8 +157,9 @@ class _Answer:
                 self._hindsight.drop()
             else:
                 k = min(GUESSED, offer.available)
-                guess = self._guard.run(drafter, partial(drafter.propose, prefix, k), Draft())
-                self._hindsight.guess(offer, guess.tokens)
+                guess = self._guard.propose(drafter, offer, prefix, k)
+                if guess is not None:
+                    self._hindsight.guess(offer, guess.tokens)
             return
 
     def _draft_s(self) -> float:

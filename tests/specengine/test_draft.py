@@ -17,6 +17,8 @@ def q(*probs: float) -> Distribution:
         Draft([0, 7], [None, None]),
         Draft([1], [q(0.25, 0.75)]),
         Draft([1, 0, 2], [q(0.25, 0.75), None, Distribution.point(2)]),
+        Draft([0, 7], [None, None], [1.0, 0.0]),
+        Draft([0], [None], [0.5, 0.5]),
     ],
 )
 def test_a_sound_draft_passes(draft: Draft) -> None:
@@ -35,6 +37,10 @@ def test_a_sound_draft_passes(draft: Draft) -> None:
         (Draft([1], [q(1.0, 0.0)]), "token 1 was not drawn"),
         (Draft([1], [q(0.5, float("nan"))]), "token 1 was not drawn"),
         (Draft([1], [q(0.5, 0.6)]), "token 1 was not drawn"),
+        (Draft([1], [None], [0.5, 0.5, 0.5]), "1 tokens with a confidence of"),
+        (Draft([1, 2], [None, None], [0.5]), "2 tokens with a confidence of"),
+        (Draft([1], [None], [float("nan")]), "with a confidence of"),
+        (Draft([], [], [1.5]), "with a confidence of"),
     ],
 )
 def test_rubbish_is_named(draft: Draft, complaint: str) -> None:

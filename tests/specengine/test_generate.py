@@ -228,6 +228,8 @@ def _overwrite(prefix: Tokens, k: int) -> Draft:
     return Draft([1], [None])
 
 
+# With length 0 it is asked for guesses only, as drafters that cost nothing are.
+@pytest.mark.parametrize("k", [0, 4])
 @pytest.mark.parametrize(
     ("propose", "complaint"),
     [
@@ -235,16 +237,16 @@ def _overwrite(prefix: Tokens, k: int) -> Draft:
         (_overwrite, "assignment destination is read-only"),
         (lambda prefix, k: None, "'NoneType' object has no attribute 'check'"),
         (lambda prefix, k: Draft([8], [None]), "8 is no token id from 0 to 7"),
-        (lambda prefix, k: Draft([1] * (k + 1), [None] * (k + 1)), "asked for 4"),
+        (lambda prefix, k: Draft([1] * (k + 1), [None] * (k + 1)), "distributions, asked for"),
         (lambda prefix, k: Draft([1], [Distribution.point(2)]), "token 1 was not drawn"),
     ],
 )
 def test_a_drafter_that_breaks_costs_its_drafts_only(
-    propose: Callable[[Tokens, int], Draft], complaint: str
+    propose: Callable[[Tokens, int], Draft], complaint: str, k: int
 ) -> None:
     rig = Rig(TARGET)
     rig.drafter = _Broken(propose)
-    answer = rig.run(PROMPT, max_tokens=12)
+    answer = rig.run(PROMPT, k, max_tokens=12)
     assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 12)
     (notice,) = answer.notices
     assert complaint in notice
@@ -252,8 +254,21 @@ def test_a_drafter_that_breaks_costs_its_drafts_only(
     assert answer.stats.drafted == 0
 
 
+def test_a_drafter_whose_costs_are_none_is_never_weighed() -> None:
+    class Priceless(_Broken):
+        def offer(self, prefix: Tokens) -> Offer:
+            return Offer("priceless", 100, 0.5, together_s=lambda k: 1 / 0)
+
+    controller = AdaptiveDraftLength(lambda width: 1.0, longest=4)
+    drafter = Priceless(_raise)
+    *_, answer = generate(Rig(TARGET).target, [drafter], controller, PROMPT, max_tokens=12)
+    assert isinstance(answer, Finished)
+    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 12)
+    assert answer.notices == ("drafter broken failed (division by zero): going on without it",)
+
+
 def test_a_drafter_that_hangs_costs_its_drafts_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specengine.generate._PATIENCE_S", 0.05)
+    monkeypatch.setattr("specengine.drafters.guard._PATIENCE_S", 0.05)
     rig = Rig(TARGET, draft=TARGET)
     assert isinstance(rig.drafter, ModelDrafter)
     stop = rig.drafter.abort = rig.abort.child()

@@ -14,13 +14,11 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from specengine.cancel import AbortFlag
 from specengine.chat.answer_text import AnswerText
 from specengine.chat.unverified import Begun, Shown
 from specengine.control.controller import Offer
-from specengine.draft import Draft
 from specengine.drafters import Drafter
 from specengine.drafters.guard import Guard
 from specengine.errors import CancelledError, SpecEngineError
@@ -29,7 +27,6 @@ from specengine.hybrid.ahead import Ahead
 from specengine.hybrid.target_stream import Cut, Notice, Opened, StreamEvent, TargetStream
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling.logprobs import TokenLogprobs
-from specengine.sequence import Tokens
 from specengine.serving.generation import Committed, Ended
 from specengine.statistics import Statistics
 from specengine.vocab import Vocab
@@ -103,7 +100,7 @@ class _Answer:
         self._plain_passes: list[float] = []
         self._logprobs: list[TokenLogprobs] = []
         self._notices: list[str] = []
-        self._guard = Guard(self._notices)
+        self._guard = Guard(self._notices, vocab.size, abort)
         self._reason: FinishReason | None = None
         self._error: str | None = None
         self._started = time.perf_counter()
@@ -322,7 +319,7 @@ class _Answer:
         slow = 1 if self._lost is None else _ALONE
         k = min(offer.available, self._room() if offer.is_free else min(slow, self._room()))
         prefix = self._ahead.text.tokens
-        draft = self._guard.run(drafter, partial(self._propose, drafter, prefix, k), None)
+        draft = self._guard.propose(drafter, offer, prefix, k)
         if not draft:
             return False
         self._ahead.extend(draft.tokens, offer.kind)
@@ -337,11 +334,6 @@ class _Answer:
         while self._sent < end:
             pos, self._sent = self._sent, min(self._sent + _HINT, end)
             self._stream.hint(pos, text.hash_at(pos), text.tokens[pos : self._sent].tolist())
-
-    def _propose(self, drafter: Drafter, prefix: Tokens, k: int) -> Draft:
-        draft = drafter.propose(prefix, k)
-        draft.check(k, self._vocab.size)
-        return draft
 
     def _choose(self) -> tuple[Drafter, Offer] | None:
         """The drafter whose next token is the most likely to stand; alone, the draft model."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 import pytest
 
+from specengine.cancel import AbortFlag
 from specengine.control.controller import Offer
 from specengine.draft import Draft
 from specengine.drafters.guard import Guard
@@ -17,7 +21,7 @@ OFFER = Offer("good", 4, 0.5)
 
 class GoodDrafter:
     name = "good"
-    abort = None
+    abort: AbortFlag | None = None
     draft_s = 0.0
     notice: str | None = None
 
@@ -25,7 +29,7 @@ class GoodDrafter:
         return OFFER
 
     def propose(self, prefix: Tokens, k: int) -> Draft:
-        return Draft()
+        return Draft([4] * k, [None] * k)
 
 
 class FailingDrafter(GoodDrafter):
@@ -40,9 +44,13 @@ class FailingDrafter(GoodDrafter):
         raise self.failure
 
 
+def guarded(notices: list[str], abort: AbortFlag | None = None) -> Guard:
+    return Guard(notices, n_vocab=8, abort=abort)
+
+
 def test_a_drafter_that_fails_is_named_once_and_asked_no_more() -> None:
     notices: list[str] = []
-    guard = Guard(notices)
+    guard = guarded(notices)
     failing = FailingDrafter(RuntimeError("out of luck"))
     assert [guard.offer(failing, PREFIX) for _ in range(3)] == [None, None, None]
     assert failing.asked == 1
@@ -50,22 +58,113 @@ def test_a_drafter_that_fails_is_named_once_and_asked_no_more() -> None:
 
 
 def test_the_others_go_on() -> None:
-    guard = Guard([])
+    guard = guarded([])
     guard.offer(FailingDrafter(RuntimeError("out of luck")), PREFIX)
     assert guard.offer(GoodDrafter(), PREFIX) is OFFER
-    assert guard.run(GoodDrafter(), lambda: 5, 0) == 5
+    assert guard.propose(GoodDrafter(), OFFER, PREFIX, 2) == Draft([4, 4], [None, None])
 
 
-def test_what_a_broken_drafter_would_have_done_is_not_done() -> None:
-    guard = Guard([])
+def test_a_drafter_whose_offer_failed_is_not_asked_for_drafts() -> None:
+    guard = guarded([])
     failing = FailingDrafter(RuntimeError("out of luck"))
     guard.offer(failing, PREFIX)
-    assert guard.run(failing, lambda: 5, 0) == 0
+    assert guard.propose(failing, OFFER, PREFIX, 2) is None
+
+
+def _cost(seconds: object) -> Offer:
+    return Offer("good", 4, 0.5, together_s=lambda k: seconds)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    ("offer", "complaint"),
+    [
+        (Offer("good", 4, 0.5, together_s=lambda k: 1 / 0), "division by zero"),
+        (Offer("good", 4, 0.5, together_s=lambda k: 1 / (4 - k)), "division by zero"),
+        (_cost(None), "not supported"),
+        (_cost(math.nan), "takes nan s"),
+        (_cost(math.inf), "takes inf s"),
+        (_cost(-0.1), "takes -0.1 s"),
+        (Offer("good", 4, 0.5, token_s=math.nan), "takes nan s"),
+        (Offer("good", 4, 0.5, start_s=-1.0), "takes -1.0 s"),
+        (Offer("good", 4, 1.01), "with chance 1.01"),
+        (Offer("good", 4, math.nan), "with chance nan"),
+        (Offer("good", -1, 0.5), "-1 draft tokens"),
+        (Offer("good", 2.5, 0.5), "cannot be interpreted as an integer"),  # type: ignore[arg-type]
+        ("four tokens", "'str' object has no attribute"),
+    ],
+)
+def test_an_offer_that_cannot_be_weighed_is_a_failure(offer: Offer, complaint: str) -> None:
+    class Odd(GoodDrafter):
+        def offer(self, prefix: Tokens) -> Offer:
+            return offer
+
+    notices: list[str] = []
+    guard = guarded(notices)
+    assert guard.offer(Odd(), PREFIX) is None
+    assert guard.propose(Odd(), OFFER, PREFIX, 1) is None
+    (notice,) = notices
+    assert complaint in notice
+
+
+def test_an_offer_of_no_tokens_is_no_guess_and_no_failure() -> None:
+    class Full(GoodDrafter):
+        def offer(self, prefix: Tokens) -> Offer:
+            return Offer("good", 0, 0.5, together_s=lambda k: 1 / k)
+
+    notices: list[str] = []
+    assert guarded(notices).offer(Full(), PREFIX) is None
+    assert notices == []
+
+
+def test_a_drafter_cannot_change_the_text() -> None:
+    class Vandal(GoodDrafter):
+        def offer(self, prefix: Tokens) -> Offer:
+            prefix[0] = 7
+            return OFFER
+
+        def propose(self, prefix: Tokens, k: int) -> Draft:
+            prefix[0] = 7
+            return Draft()
+
+    text = PREFIX.copy()
+    assert guarded([]).offer(Vandal(), text) is None
+    assert guarded([]).propose(Vandal(), OFFER, text, 2) is None
+    assert text.tolist() == [1, 2, 3]
+    assert text.flags.writeable
+
+
+class HangingDrafter(GoodDrafter):
+    """Until its flag is set, as a pass of llama.cpp."""
+
+    def __init__(self, abort: AbortFlag) -> None:
+        self.abort = self._flag = abort
+
+    def propose(self, prefix: Tokens, k: int) -> Draft:
+        while not self._flag.is_set():
+            time.sleep(0.001)
+        raise CancelledError("cancelled")
+
+
+def test_a_drafter_that_hangs_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specengine.drafters.guard._PATIENCE_S", 0.01)
+    notices: list[str] = []
+    person = AbortFlag()
+    hanging = HangingDrafter(person.child())
+    assert guarded(notices, person).propose(hanging, OFFER, PREFIX, 2) is None
+    assert notices == ["drafter good failed (no draft within 0 s): going on without it"]
+
+
+def test_a_person_who_cancels_while_a_draft_is_made_is_heeded() -> None:
+    person = AbortFlag()
+    hanging = HangingDrafter(person.child())
+    person.set()
+    with pytest.raises(CancelledError):
+        guarded([], person).propose(hanging, OFFER, PREFIX, 2)
 
 
 def test_cancelling_is_no_failure() -> None:
     notices: list[str] = []
-    guard = Guard(notices)
+    guard = guarded(notices)
     failing = FailingDrafter(CancelledError("cancelled"))
     for _ in range(2):
         with pytest.raises(CancelledError):
@@ -79,5 +178,5 @@ def test_what_a_drafter_has_to_say_is_noted() -> None:
         notice = "the file has no room left"
 
     notices: list[str] = []
-    Guard(notices).offer(TalkingDrafter(), PREFIX)
+    guarded(notices).offer(TalkingDrafter(), PREFIX)
     assert notices == ["the file has no room left"]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
 
 from specengine.cancel import AbortFlag
+from specengine.draft import Draft
 from specengine.drafters.model import ModelDrafter
+from specengine.errors import CancelledError
 from specengine.events import Chunk, Finished
 from specengine.hybrid.duplex import answer_with_hints
 from specengine.hybrid.target_stream import Notice, StreamEvent
+from specengine.sequence import Tokens
 from specengine.serving.generation import Committed, Ended
 from support.fake_stream import MODEL, SAMPLING, FakeStream, V, drafter, plain
 from support.fakes import FakeVocab, Model, markov, scripted
@@ -56,6 +62,7 @@ def test_the_draft_runs_no_further_ahead_than_is_of_use() -> None:
             committed += len(event.tokens)
         ahead.append(sum(map(len, stream.hints)) - committed)
     assert max(ahead) <= 3
+    assert sum(map(len, stream.hints)) > 20
 
 
 def test_text_ends_before_a_stop_string_and_the_target_is_told() -> None:
@@ -95,12 +102,48 @@ def test_cancel_keeps_what_came() -> None:
     assert stream.closed
 
 
-def test_a_drafter_that_breaks_costs_its_drafts_only() -> None:
+def _overwrite(prefix: Tokens, k: int) -> Draft:
+    prefix[:] = 0
+    return Draft([1], [None])
+
+
+@pytest.mark.parametrize(
+    ("propose", "complaint"),
+    [
+        (lambda prefix, k: 1 / 0, "division by zero"),
+        (lambda prefix, k: None, "'NoneType' object has no attribute"),
+        (lambda prefix, k: Draft([V], [None]), f"{V} is no token id"),
+        (_overwrite, "read-only"),
+    ],
+)
+def test_a_drafter_that_breaks_costs_its_drafts_only(
+    propose: Callable[[Tokens, int], Draft], complaint: str
+) -> None:
     broken = drafter(MODEL)
-    broken.propose = lambda prefix, k: 1 / 0  # type: ignore[assignment, method-assign, misc]
+    broken.propose = propose  # type: ignore[method-assign, assignment]
     finished = answer(FakeStream(MODEL, [1, 2, 3], 20), [1, 2, 3], [broken])
     assert finished.tokens == plain(MODEL, [1, 2, 3], 20).tokens
-    assert "going on without it" in finished.notices[0]
+    (notice,) = finished.notices
+    assert complaint in notice
+    assert notice.endswith("going on without it")
+
+
+def test_a_drafter_that_hangs_holds_back_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specengine.drafters.guard._PATIENCE_S", 0.01)
+    hanging, person = drafter(MODEL), AbortFlag()
+    hanging.context.costs.observe(1, 0.001)
+    flag = hanging.abort = person.child()
+
+    def propose(prefix: Tokens, k: int) -> Draft:  # until its abort callback says so
+        while not flag.is_set():
+            time.sleep(0.001)
+        raise CancelledError("cancelled")
+
+    hanging.propose = propose  # type: ignore[method-assign, assignment]
+    finished = answer(FakeStream(MODEL, [1, 2, 3], 20), [1, 2, 3], [hanging], abort=person)
+    assert finished.reason == "length"
+    assert finished.tokens == plain(MODEL, [1, 2, 3], 20).tokens
+    assert finished.notices == ("drafter fake failed (no draft within 0 s): going on without it",)
 
 
 def test_a_drafter_that_has_no_room_says_so() -> None:
