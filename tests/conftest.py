@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,10 @@ from specchat.models.registry import load_registry
 
 # Before any test points SPECCHAT_HOME elsewhere: what `make chat` fetched is used, and the reverse.
 MODELS_DIR = locations.models_dir()
+
+# Shells let what they run in the background ignore Ctrl-C, and children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class LaptopModels(NamedTuple):

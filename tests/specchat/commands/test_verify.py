@@ -97,7 +97,10 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     assert child.stdout is not None
     assert b"padding" in child.stdout.readline()
     child.send_signal(signal.SIGINT)
-    _, errors = child.communicate(timeout=60)
+    try:
+        _, errors = child.communicate(timeout=60)
+    finally:
+        child.kill()
     assert child.returncode == 130
     assert b"Traceback" not in errors
 
