@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from specengine.cancel import AbortFlag
 from specengine.chat.answer_text import AnswerText
-from specengine.control.controller import Choice, DraftLengthController, Offer
+from specengine.control.controller import DraftLengthController, Offer
 from specengine.control.hindsight import GUESSED, Hindsight
 from specengine.draft import Draft, Verdict
 from specengine.drafters import Drafter
@@ -138,22 +138,22 @@ class _Answer:
             drafter = self._drafters[choice.drafter]
             made = self._guard.propose(drafter, offer, prefix, choice.length, choice.pace)
         draft = Draft() if made is None else made
-        self._guess_beside(draft, choice, offers, prefix)
+        self._guess_beside(choice.drafter if made is not None else None, offers, prefix)
         verdict = self._target.verify(prefix, draft)
         name = self._drafters[choice.drafter].name if len(draft) else None
         self._stats.count_round(len(draft), verdict.accepted, name)
-        if offer is not None and (draft.tokens or draft.confidence):
+        if offer is not None and made is not None:  # a draft that came to nothing cost its time
             self._controller.observe(offer, len(draft), verdict.accepted, draft.confidence)
         yield from self._commit(draft, verdict)
 
     def _guess_beside(
-        self, draft: Draft, choice: Choice, offers: Sequence[Offer | None], prefix: Tokens
+        self, asked: int | None, offers: Sequence[Offer | None], prefix: Tokens
     ) -> None:
-        """Note what the drafter that costs nothing would have drafted."""
+        """Note what the drafter that costs nothing would have drafted, if not `asked` itself."""
         for i, (drafter, offer) in enumerate(zip(self._drafters, offers, strict=True)):
             if offer is None or not offer.is_free:
                 continue
-            if len(draft) and choice.drafter == i:
+            if asked == i:
                 self._hindsight.drop()
             else:
                 k = min(GUESSED, offer.available)

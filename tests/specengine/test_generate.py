@@ -443,3 +443,49 @@ def test_drafts_that_cost_nothing_are_judged_without_being_made() -> None:
     # PROMPT holds 1, 2, 3: what follows them is wrong at first, and right when they come again.
     assert ("lookup", 2, 0) in controller.heard
     assert controller.heard[-3:] == [("lookup", 2, 2), ("lookup", 2, 1), ("lookup", 2, 0)]
+
+
+class Listens(FixedDraftLength):
+    """Notes what it hears of the drafts that it has asked for."""
+
+    def __init__(self, k: int) -> None:
+        super().__init__(k)
+        self.heard: list[tuple[int, int, list[float]]] = []
+
+    def observe(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
+        self.heard.append((drafted, accepted, list(confidence)))
+
+
+@pytest.mark.parametrize(("token_s", "guesses"), [(0.0, [2]), (0.1, [])])
+def test_of_a_draft_that_came_to_nothing_the_controller_hears(
+    token_s: float, guesses: list[int]
+) -> None:
+    class Speechless(_Broken):
+        def offer(self, prefix: Tokens) -> Offer:
+            return Offer("speechless", 100, 0.5, token_s=token_s)
+
+    asked: list[int] = []
+
+    def propose(prefix: Tokens, k: int) -> Draft:
+        asked.append(k)
+        return Draft()
+
+    controller = Listens(3)
+    drafter = Speechless(propose)
+    *_, answer = generate(Rig(TARGET).target, [drafter], controller, PROMPT, max_tokens=12)
+    assert isinstance(answer, Finished)
+    # The last round has no room for a draft: what costs nothing makes a guess in it.
+    assert asked == [*[3] * 8, 2, 1, *guesses]
+    assert controller.heard == [(0, 0, [])] * 10
+
+
+def test_of_drafts_that_were_not_made_the_controller_hears_nothing() -> None:
+    for k, propose in ((0, lambda prefix, k: Draft()), (3, _raise)):
+        controller = Listens(k)
+        *_, answer = generate(
+            Rig(TARGET).target, [_Broken(propose)], controller, PROMPT, max_tokens=12
+        )
+        assert isinstance(answer, Finished)
+        assert controller.heard == []
