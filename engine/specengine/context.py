@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.checkpoints import State
-from specengine.control.costs import PassCosts
+from specengine.control.costs import PROMPT, PassCosts
 from specengine.errors import BackendError, ContextFullError
 from specengine.heads.features import FeatureBuffer, Features, FeatureSource
 from specengine.sequence import TokenBuffer, Tokens, as_tokens, common_prefix
@@ -23,7 +23,6 @@ from specengine.sequence import TokenBuffer, Tokens, as_tokens, common_prefix
 Logits = NDArray[np.float32]
 
 _DRAFT_STEP = 2  # tokens that a draft model evaluates for one row, at most
-_PROMPT = 32  # a pass this wide that is not asked for all rows is prompt evaluation
 
 
 class KVCache(Protocol):
@@ -273,7 +272,7 @@ class Context:
         self._held.extend(chunk)
         if self._source is not None:
             self._features.read(self._source, len(chunk))
-        self._learn(len(padded), len(padded) - rows.start, self._cache.decode_s - before)
+        self._learn(len(padded), rows, self._cache.decode_s - before)
         if padding:
             self._hold(self._cache.truncate(end))
         return result
@@ -281,10 +280,10 @@ class Context:
     def _padded(self, width: int) -> int:
         return width + -width % self.width_step
 
-    def _learn(self, width: int, n_rows: int, seconds: float) -> None:
-        if n_rows == width or width <= _DRAFT_STEP:
+    def _learn(self, width: int, rows: slice, seconds: float) -> None:
+        if rows.start == 0 or width <= _DRAFT_STEP:
             self.costs.observe(width, seconds)
-        elif width >= _PROMPT:
+        elif width >= PROMPT or rows.stop - rows.start <= 1:
             self.costs.observe_prompt(width, seconds)
 
     def _resync(self, chunk: Tokens) -> None:

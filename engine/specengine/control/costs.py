@@ -14,9 +14,12 @@ _OWN = 0.2  # how far a pass moves the estimate of its own width
 _OTHERS = 0.1  # … and, in proportion, that of all others: context and load change them together
 _OUTLIER = 3.0  # a pass that was preempted says little: count it as at most this factor
 WIDEST = 17  # a draft of 16 tokens and the token before it: the most rows of a round
+PROMPT = 32  # tokens read in one pass from which on each costs about the same
 _UNKNOWN_SLOPE = 0.25  # of one row's cost for each further row, until something is measured
 _WORTH_PADDING = 0.1  # what padding has to save
 _NOTABLE = 0.1  # a pass that is so far from its estimate may change which widths are cheap
+_READ_DECAY = 0.9  # of older catch-ups at each new one
+_READ_PRIOR = 16.0  # what a guess counts for: as much as one catch-up of six tokens
 
 
 class PassCosts:
@@ -29,7 +32,9 @@ class PassCosts:
         self._scale = 1.0
         self._passes = math.inf  # since `begin`
         self._tables: dict[int, list[int]] = {}
-        self._prompt_token_s: float | None = None
+        self._prompt_token_s: float | None = None  # in long passes
+        # Of catch-ups, by least squares: sums over x tokens after the second that took y seconds.
+        self._read_xy = self._read_xx = 0.0
 
     def __bool__(self) -> bool:
         """Whether anything has been measured."""
@@ -89,11 +94,35 @@ class PassCosts:
         return (1 - share) * self._shares[below] + share * self._shares[above]
 
     def prompt_seconds(self, tokens: int) -> float:
-        """Seconds to evaluate `tokens` without a row for each."""
-        if tokens <= WIDEST:
-            return self.seconds(max(1, tokens))
+        """Seconds to read `tokens`: evaluate them with one row of logits. The more tokens the more
+        seconds, so that no gap looks cheaper than one that it is a part of.
+        """
+        least = self._least_read()
         per_token = self._prompt_token_s
-        return tokens * (self.seconds(WIDEST) / WIDEST if per_token is None else per_token)
+        if tokens >= PROMPT and per_token is not None:
+            return max(least, tokens * per_token)
+        if tokens < 2 or not (self and self._read_xx):
+            at_most = self._with_all_rows(tokens)
+            return at_most if per_token is None else min(at_most, max(least, tokens * per_token))
+        seconds = least + (tokens - 2) * self._read_token_s()
+        return seconds if per_token is None else min(seconds, max(least, PROMPT * per_token))
+
+    def _least_read(self) -> float:
+        """Of two tokens or more: other kernels than for one."""
+        return max(self.seconds(1), self.seconds(2)) if self else 0.0
+
+    def _read_token_s(self) -> float:
+        """Seconds for each token of a catch-up after the second."""
+        guess = self._prompt_token_s
+        if guess is None:
+            guess = _UNKNOWN_SLOPE * self.seconds(1)
+        return max(0.0, (_READ_PRIOR * guess + self._read_xy) / (_READ_PRIOR + self._read_xx))
+
+    def _with_all_rows(self, tokens: int) -> float:
+        """The cheapest pass that is as wide as `tokens`, or wider."""
+        if tokens > WIDEST:
+            return tokens * self.seconds(WIDEST) / WIDEST
+        return min(self.seconds(width) for width in range(max(1, tokens), WIDEST + 1))
 
     def forget(self, width: int) -> None:
         """Drop what was measured for `width`: its first pass is no measure of the next."""
@@ -107,7 +136,9 @@ class PassCosts:
         self._passes = 0
 
     def observe(self, width: int, seconds: float) -> None:
-        """A pass over `width` tokens took `seconds`."""
+        """A pass over `width` tokens took `seconds`; what is no duration teaches nothing."""
+        if not _is_duration(seconds):
+            return
         share = self._shares.get(width)
         if share is None:
             self._shares[width] = seconds / self._scale
@@ -122,7 +153,27 @@ class PassCosts:
             self._tables.clear()
 
     def observe_prompt(self, tokens: int, seconds: float) -> None:
-        """A part of a prompt, `tokens` long, took `seconds`."""
+        """A pass over `tokens` with one row of logits, or a part of a prompt, took `seconds`."""
+        if not _is_duration(seconds):
+            return
+        if tokens < PROMPT:
+            self._observe_catch_up(tokens, seconds)
+            return
         per_token = seconds / tokens
         old = self._prompt_token_s
         self._prompt_token_s = per_token if old is None else old + _OWN * (per_token - old)
+
+    def _observe_catch_up(self, tokens: int, seconds: float) -> None:
+        beyond = tokens - 2
+        if beyond < 1 or not self:
+            return
+        expected = self.prompt_seconds(tokens)
+        seconds = min(max(seconds, expected / _OUTLIER), expected * _OUTLIER)
+        extra = seconds - self._least_read()
+        self._read_xy = _READ_DECAY * self._read_xy + beyond * extra
+        self._read_xx = _READ_DECAY * self._read_xx + beyond * beyond
+
+
+def _is_duration(seconds: float) -> bool:
+    """Clocks are set back, and coarse ones stand still."""
+    return 0 < seconds < math.inf
