@@ -28,20 +28,17 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
     if widest < 1:
         return
     tokens = np.arange(_PROMPT + widest, dtype=np.int32) % context.n_vocab
-    try:
-        with _forgotten_if_cancelled(context.costs, _WIDTHS):
-            context.logits(tokens[:_PROMPT])
-            started = time.perf_counter()
-            for width in _WIDTHS:
-                late = time.perf_counter() - started > budget_s
-                if width > widest or (late and width not in _ESSENTIAL):
-                    continue
-                sequence = tokens[: _PROMPT + width]
-                context.logits(sequence, last=width)
-                context.costs.forget(width)  # the first pass of a width also builds its graph
-                context.logits(sequence, last=width)
-    finally:
-        context.forget()
+    with _unpadded(context), _forgotten_if_cancelled(context.costs, _WIDTHS):
+        context.logits(tokens[:_PROMPT])
+        started = time.perf_counter()
+        for width in _WIDTHS:
+            late = time.perf_counter() - started > budget_s
+            if width > widest or (late and width not in _ESSENTIAL):
+                continue
+            sequence = tokens[: _PROMPT + width]
+            context.logits(sequence, last=width)
+            context.costs.forget(width)  # the first pass of a width also builds its graph
+            context.logits(sequence, last=width)
 
 
 def is_calibrated(context: Context) -> bool:
@@ -72,6 +69,19 @@ def _widest(context: Context, prefix: int) -> int:
 
 
 @contextmanager
+def _unpadded(context: Context) -> Iterator[None]:
+    """Passes are as wide as they are asked for, also of answers that pad them. The cache is left
+    empty: narrow passes may have filled it with other bits.
+    """
+    step, context.width_step = context.width_step, 1
+    try:
+        yield
+    finally:
+        context.width_step = step
+        context.forget()
+
+
+@contextmanager
 def _forgotten_if_cancelled(costs: PassCosts, widths: Sequence[int]) -> Iterator[None]:
     """A few widths are no measure of the others."""
     try:
@@ -94,16 +104,16 @@ def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, 
     tokens = np.arange(prefix + max(widest, 0), dtype=np.int32) % context.n_vocab
     seconds: dict[int, list[float]] = {width: [] for width in range(1, widest + 1)}
     try:
-        if prefix:
-            context.logits(tokens[:prefix])
-        for _ in range(repeats):
-            for width, measured in seconds.items():
-                sequence = tokens[: prefix + width]
-                context.logits(sequence, last=width)  # builds the graph of this width
-                before = context.decode_s
-                context.logits(sequence, last=width)
-                measured.append(context.decode_s - before)
+        with _unpadded(context):
+            if prefix:
+                context.logits(tokens[:prefix])
+            for _ in range(repeats):
+                for width, measured in seconds.items():
+                    sequence = tokens[: prefix + width]
+                    context.logits(sequence, last=width)  # builds the graph of this width
+                    before = context.decode_s
+                    context.logits(sequence, last=width)
+                    measured.append(context.decode_s - before)
     finally:
         context.costs = learned
-        context.forget()
     return {width: statistics.median(measured) for width, measured in seconds.items()}

@@ -105,3 +105,32 @@ def test_a_model_that_never_verifies_is_calibrated_by_passes_over_one_token() ->
     assert not is_calibrated(context)
     calibrate(context, budget_s=-1)
     assert is_calibrated(context)
+
+
+def test_answers_that_pad_their_passes_are_calibrated_once_too() -> None:
+    cache = PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=17)
+    context = Context(cache, width_step=8)
+    calibrate(context, budget_s=60)
+    assert is_calibrated(context)
+    assert context.costs.seconds(5) / context.costs.seconds(1) == pytest.approx(25, rel=0.2)
+    assert (context.width_step, cache.held) == (8, [])
+
+
+def test_passes_are_measured_as_wide_as_they_are_said_to_be() -> None:
+    context = Context(PricedKVCache(markov(8, 1), 8, max_rows=3), width_step=8)
+    seconds = measure_passes(context, prefix=8, repeats=1)
+    assert seconds == pytest.approx({1: 0.001, 2: 0.004, 3: 0.009})
+    assert context.width_step == 8
+
+
+def test_a_calibration_that_was_cancelled_pads_passes_again() -> None:
+    cache = PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=17)
+    context = Context(cache, width_step=8)
+
+    def cancel() -> None:
+        raise CancelledError("cancelled")
+
+    cache.before_decode = cancel
+    with pytest.raises(CancelledError):
+        calibrate(context)
+    assert context.width_step == 8
