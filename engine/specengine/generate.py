@@ -133,15 +133,17 @@ class _Answer:
         offers = [self._guard.offer(drafter, prefix) for drafter in self._drafters]
         choice = self._controller.choose(offers, room)
         offer = offers[choice.drafter] if choice.length > 0 else None
-        made = None
+        made = name = None
         if offer is not None:
             drafter = self._drafters[choice.drafter]
+            name = drafter.name
             made = self._guard.propose(drafter, offer, prefix, choice.length, choice.pace)
         draft = Draft() if made is None else made
         self._guess_beside(choice.drafter if made is not None else None, offers, prefix)
         verdict = self._target.verify(prefix, draft)
-        name = self._drafters[choice.drafter].name if len(draft) else None
-        self._stats.count_round(len(draft), verdict.accepted, name)
+        self._stats.count_round(
+            len(draft), verdict.accepted, name, asked=choice.length, trial=choice.trial
+        )
         if offer is not None and made is not None:  # a draft that came to nothing cost its time
             self._controller.observe(offer, len(draft), verdict.accepted, draft.confidence)
         yield from self._commit(draft, verdict)
@@ -197,8 +199,8 @@ class _Answer:
         self._stats.draft_s = self._draft_s() - self._draft_start
 
     def _plain_tokens_per_s(self) -> float | None:
-        if not self._stats.drafted:
-            return self._stats.tokens_per_s  # this was the target alone
+        if not self._stats.by_drafter:
+            return self._stats.tokens_per_s  # nobody drafted: this was the target alone
         plain_pass_s = self._target.plain_pass_s
         return 1 / plain_pass_s if plain_pass_s else None
 

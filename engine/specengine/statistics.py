@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class DrafterCounts:
-    """What one drafter contributed to an answer: its rounds, its draft tokens, those that stood."""
+class DrafterCounts(NamedTuple):
+    """What was asked of one drafter in an answer, and what came of it."""
 
     rounds: int = 0
+    """It was asked for a draft in."""
     drafted: int = 0
     accepted: int = 0
+    empty: int = 0
+    """Rounds whose draft came to nothing."""
+    asked: int = 0
+    """Draft tokens that it might have made: the sum of the draft lengths chosen."""
+    trials: int = 0
+    """Rounds that were to teach something, not expected to pay."""
 
-    def plus(self, drafted: int, accepted: int) -> DrafterCounts:
+    def plus(self, drafted: int, accepted: int, asked: int, trial: bool) -> DrafterCounts:
         """These and one round more."""
-        return DrafterCounts(self.rounds + 1, self.drafted + drafted, self.accepted + accepted)
+        return DrafterCounts(
+            self.rounds + 1,
+            self.drafted + drafted,
+            self.accepted + accepted,
+            self.empty + (not drafted),
+            self.asked + asked,
+            self.trials + trial,
+        )
 
 
 @dataclass
@@ -63,8 +76,18 @@ class Statistics:
         """The prompt pass: its last row gives the first token."""
         self.bonus += 1
 
-    def count_round(self, drafted: int, accepted: int, drafter: str | None = None) -> None:
-        """One target pass over `drafted` tokens from `drafter`; the first `accepted` stood."""
+    def count_round(
+        self,
+        drafted: int,
+        accepted: int,
+        drafter: str | None = None,
+        *,
+        asked: int = 0,
+        trial: bool = False,
+    ) -> None:
+        """One target pass over `drafted` tokens; the first `accepted` stood. `drafter` was asked
+        for as many as `asked`, in a `trial` or not; None where nobody was.
+        """
         self.target_passes = (self.target_passes or 0) + 1
         self.drafted += drafted
         self.accepted += accepted
@@ -75,7 +98,7 @@ class Statistics:
             self.bonus += 1
         if drafter is not None:
             before = self.by_drafter.get(drafter, DrafterCounts())
-            self.by_drafter[drafter] = before.plus(drafted, accepted)
+            self.by_drafter[drafter] = before.plus(drafted, accepted, asked, trial)
         missing = drafted - len(self.accepted_per_position)
         self.accepted_per_position.extend([0] * max(0, missing))
         for position in range(accepted):
@@ -137,7 +160,7 @@ class Statistics:
             "acceptance_rate": self.acceptance_rate,
             "tokens_per_pass": self.tokens_per_pass,
             "accepted_per_position": self.accepted_per_position,
-            "by_drafter": {name: asdict(counts) for name, counts in self.by_drafter.items()},
+            "by_drafter": {name: counts._asdict() for name, counts in self.by_drafter.items()},
             "draft_s": self.draft_s,
             "verify_s": self.verify_s,
             "overhead_s": self.overhead_s,

@@ -10,7 +10,7 @@ from specchat.cli import COMMANDS
 from specchat.settings import Settings
 from specengine.rules import RULES
 from specengine.sampling import SamplingParams
-from specengine.statistics import Statistics
+from specengine.statistics import DrafterCounts, Statistics
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command-line.md").read_text("utf-8")
 
@@ -51,6 +51,8 @@ def test_the_figures_are_those_that_there_are() -> None:
     assert set(words(timing[1])) == set(figures.pop("timing"))
     keys = {word for row in told for word in words(row[0])}
     assert keys >= {*figures, *figures["speculation"]}
+    [by_drafter] = [row for row in told if "`by_drafter`" in row[0]]
+    assert set(words(by_drafter[1])) == set(DrafterCounts._fields)
 
 
 def test_the_default_rules_are_rules() -> None:

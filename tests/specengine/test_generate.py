@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from specengine.control.controller import AdaptiveDraftLength, FixedDraftLength, Offer
+from specengine.control.controller import (
+    AdaptiveDraftLength,
+    Choice,
+    FixedDraftLength,
+    Offer,
+)
 from specengine.control.costs import PassCosts
 from specengine.draft import Draft
 from specengine.drafters.lookup import LookupDrafter
@@ -17,6 +22,7 @@ from specengine.events import Finished
 from specengine.generate import generate
 from specengine.sampling.distribution import Distribution
 from specengine.sequence import Tokens
+from specengine.statistics import DrafterCounts
 from support.fakes import BrokenPassError, Model, greedy_continuation, markov, scripted
 from support.rig import Rig
 
@@ -307,8 +313,32 @@ def test_a_person_who_cancels_while_a_draft_is_made_ends_the_answer() -> None:
 def test_which_drafter_proposed_what_is_counted() -> None:
     rig = Rig(TARGET, draft=TARGET)
     answer = rig.run(PROMPT, 4, max_tokens=21)
-    counts = answer.stats.by_drafter["fake"]
-    assert (counts.rounds, counts.drafted, counts.accepted) == (4, 16, 16)
+    assert answer.stats.by_drafter == {"fake": DrafterCounts(4, 16, 16, asked=16)}
+
+
+def test_drafts_that_came_to_nothing_are_counted_and_are_not_the_target_alone() -> None:
+    rig = Rig(TARGET)
+    rig.drafter = _Broken(lambda prefix, k: Draft())
+    stats = rig.run(PROMPT, 2, max_tokens=12).stats
+    assert stats.by_drafter == {"broken": DrafterCounts(10, empty=10, asked=9 * 2 + 1)}
+    assert stats.plain_tokens_per_s == 1 / (rig.target.plain_pass_s or 0)
+    assert stats.plain_tokens_per_s != stats.tokens_per_s
+    alone = rig.run(PROMPT, 0, max_tokens=12).stats
+    assert alone.by_drafter == {}
+    assert alone.plain_tokens_per_s == alone.tokens_per_s
+
+
+def test_trials_are_counted() -> None:
+    class Tries(FixedDraftLength):
+        def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
+            return Choice(0, min(1, room), trial=room > 4)
+
+    rig = Rig(TARGET, draft=TARGET)
+    assert rig.drafter is not None
+    *_, answer = generate(rig.target, [rig.drafter], Tries(1), PROMPT, max_tokens=9)
+    assert isinstance(answer, Finished)
+    # Each round commits two tokens: there is room for 7, 5, 3 and 1.
+    assert answer.stats.by_drafter == {"fake": DrafterCounts(4, 4, 4, asked=4, trials=2)}
 
 
 def test_case_14_an_answer_ends_where_the_context_does() -> None:

@@ -4,17 +4,19 @@ from specengine.statistics import Statistics
 def test_each_drafter_is_counted_for_itself() -> None:
     stats = Statistics()
     stats.count_prompt_pass()
-    stats.count_round(4, 2, "lookup")
+    stats.count_round(4, 2, "lookup", asked=4)
     stats.count_round(0, 0)
-    stats.count_round(3, 3, "model")
-    stats.count_round(5, 1, "lookup")
+    stats.count_round(3, 3, "model", asked=8, trial=True)
+    stats.count_round(0, 0, "model", asked=8)
+    stats.count_round(5, 1, "lookup", asked=6)
     counts = stats.speculation()
+    zero = {"empty": 0, "trials": 0}
     assert counts["by_drafter"] == {
-        "lookup": {"rounds": 2, "drafted": 9, "accepted": 3},
-        "model": {"rounds": 1, "drafted": 3, "accepted": 3},
+        "lookup": {"rounds": 2, "drafted": 9, "accepted": 3, "asked": 10, **zero},
+        "model": {"rounds": 2, "drafted": 3, "accepted": 3, "asked": 16, "empty": 1, "trials": 1},
     }
-    assert (counts["rounds"], counts["drafted"], counts["accepted"]) == (4, 12, 6)
-    assert (counts["corrected"], counts["bonus"]) == (2, 3)
+    assert (counts["rounds"], counts["drafted"], counts["accepted"]) == (5, 12, 6)
+    assert (counts["corrected"], counts["bonus"]) == (2, 4)
 
 
 def test_a_snapshot_stays_as_it_was() -> None:

@@ -186,8 +186,9 @@ class _Answer:
     def _count(self, event: Committed) -> None:
         self._begin_clock()
         if self._is_prompt_done:
-            name = self._drafters[0].name if len(self._drafters) == 1 else None
-            self._stats.count_round(event.drafted, event.accepted, name)
+            drafters = self._drafters if event.drafted else []
+            name = drafters[0].name if len(drafters) == 1 else None
+            self._stats.count_round(event.drafted, event.accepted, name, asked=event.drafted)
             self._count_seconds(event)
         else:
             self._is_prompt_done = True

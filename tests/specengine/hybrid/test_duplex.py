@@ -53,6 +53,12 @@ def test_a_good_drafter_saves_passes_and_is_counted() -> None:
     assert stats.target_passes == 39 - stats.accepted
 
 
+def test_passes_without_hints_are_nobodys() -> None:
+    stream = FakeStream(MODEL, [1, 2, 3], 40, loss=1.0)
+    finished = answer(stream, [1, 2, 3], [drafter(MODEL)])
+    assert (finished.stats.rounds, finished.stats.by_drafter) == (39, {})
+
+
 def test_the_draft_runs_no_further_ahead_than_is_of_use() -> None:
     stream = FakeStream(MODEL, [1, 2, 3], 40, lead=3, speed=0.1)
     committed = 0
