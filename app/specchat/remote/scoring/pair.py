@@ -209,6 +209,8 @@ class ScoringPair:
 
         Raises RemoteError for what the server's interface has no room for.
         """
+        for costs in (self._target_costs, *self.costs.values()):
+            costs.begin()
         name = self._client.dialect.name
         if logprobs is not None or grammar is not None or sampling.typical_p != 1:
             raise RemoteError(f"through {name} there are no log-probabilities, grammars, typical-p")

@@ -19,6 +19,7 @@ from specchat.runtime import Runtime
 from specengine.cancel import AbortFlag
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.context import Context
+from specengine.control.costs import PassCosts
 from specengine.devices import offload
 from specengine.devices.placement import Device, Placement
 from specengine.errors import OutOfMemoryError
@@ -182,6 +183,21 @@ def test_json_names_the_rule_that_verified(babbler: BigModel, tmp_path: Path) ->
         done = specchat(tmp_path, *asked, *untruncated, "--max-tokens", "3", "--draft-length", "2")
     answer = json.loads(done.stdout)
     assert (answer["rule"], len(answer["tokens"])) == ("token", 3)
+
+
+async def test_each_answer_finds_out_anew_what_requests_and_draft_passes_cost_now(
+    babbler: BigModel, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[PassCosts] = []
+    monkeypatch.setattr(PassCosts, "begin", lambda costs: begun.append(costs))
+    with serving(babbler, "vllm") as stand_in:
+        async with remote_runtime(stand_in.url, tiny_model) as runtime:
+            for _ in range(2):
+                await ask(runtime, max_tokens=2)
+    assert len(begun) == 4
+    target, draft = begun[:2]
+    assert begun[2:] == [target, draft]
+    assert target is not draft
 
 
 async def test_settings_that_no_scores_are_enough_for_are_left_to_the_server(
