@@ -37,10 +37,13 @@ def generate(
 
     The caller may stop iterating at any yield and may set `abort` from any thread: the caches of
     target and drafters stay valid, since they follow whatever sequence is asked of them next.
-    Without `max_tokens` the answer may fill the target's context. Raises nothing once started:
-    an error of the target ends the answer with reason "error" and keeps what came. Raises
-    ContextFullError at once where the prompt leaves no room for an answer.
+    Without `max_tokens` the answer may fill the target's context. A SpecEngineError of the target
+    ends the answer with reason "error", which keeps what came; any other exception of it is a
+    mistake of the program and is passed on. Raises at once ValueError for `max_tokens` below 1,
+    ContextFullError where the prompt is empty or leaves no room for an answer.
     """
+    if max_tokens is not None and max_tokens < 1:
+        raise ValueError(f"max_tokens is {max_tokens}: an answer has 1 token at least")
     room = target.n_ctx - len(prompt)
     if not len(prompt) or room < 1:
         raise ContextFullError(

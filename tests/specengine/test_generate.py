@@ -18,7 +18,7 @@ from specengine.draft import Draft
 from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelDrafter
 from specengine.errors import CancelledError, ContextFullError
-from specengine.events import Finished
+from specengine.events import Chunk, Finished
 from specengine.generate import generate
 from specengine.sampling.distribution import Distribution
 from specengine.sequence import Tokens
@@ -108,6 +108,14 @@ def test_case_7_max_tokens_is_exact(n: int) -> None:
     assert answer.reason == "length"
 
 
+@pytest.mark.parametrize("n", [0, -1])
+def test_case_7_an_answer_of_no_tokens_is_refused_at_once(n: int) -> None:
+    rig = Rig(TARGET)
+    with pytest.raises(ValueError, match="max_tokens"):
+        rig.events(PROMPT, max_tokens=n)
+    assert rig.target_cache.passes == 0
+
+
 @pytest.mark.parametrize("n", range(1, 11))
 def test_case_7_an_end_token_as_the_last_one_is_a_stop(n: int) -> None:
     script = [2] * (n - 1) + [7]
@@ -172,13 +180,15 @@ def test_case_13_cancel_or_exception_anywhere_leaves_valid_caches(seed: int) -> 
             if i == abandon_after:
                 events.close()
                 break
-            committed = list(event.tokens) if i and not event.text else committed
+            if isinstance(event, Chunk):
+                committed += event.tokens
     except RuntimeError:
         assert cache is rig.target_cache  # a fault that is not ours is not hidden
+    expected = greedy_continuation(TARGET, PROMPT, 40)
+    assert committed == expected[: len(committed)]
     assert rig.caches_hold_what_they_say()
     cache.before_decode = lambda: None
-    expected = greedy_continuation(TARGET, PROMPT, 25)
-    assert list(rig.run(PROMPT, 3, max_tokens=25).tokens) == expected
+    assert list(rig.run(PROMPT, 3, max_tokens=25).tokens) == expected[:25]
 
 
 def test_a_cancelled_answer_keeps_what_came() -> None:

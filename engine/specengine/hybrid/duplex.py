@@ -58,8 +58,12 @@ def answer_with_hints(
     The most promising of `drafters` drafts whenever there is nothing else to do, `draft_max` tokens
     ahead at most. Where the stream says that the target is out of reach, the draft model's words
     are shown, unverified, and reviewed once it is back. `seed` is that of the noise. Closes the
-    stream, even where the caller stops iterating.
+    stream, even where the caller stops iterating. Raises ValueError at once for `max_tokens` below
+    1; errors of the stream are as those of `generate`'s target.
     """
+    if max_tokens is not None and max_tokens < 1:
+        stream.close()
+        raise ValueError(f"max_tokens is {max_tokens}: an answer has 1 token at least")
     return _Answer(
         stream, vocab, drafters, prompt, seed, max_tokens, stop, abort, draft_max, begun
     ).run()

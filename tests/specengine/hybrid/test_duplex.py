@@ -94,6 +94,13 @@ def test_nothing_is_drafted_beyond_an_end_token() -> None:
     assert 7 not in drafted
 
 
+def test_an_answer_of_no_tokens_is_refused_at_once() -> None:
+    stream = FakeStream(MODEL, [1, 2, 3], 40)
+    with pytest.raises(ValueError, match="max_tokens"):
+        answer_with_hints(stream, FakeVocab(V), [], [1, 2, 3], max_tokens=0)
+    assert stream.closed
+
+
 def test_cancel_keeps_what_came() -> None:
     abort = AbortFlag()
     stream = FakeStream(MODEL, [1, 2, 3], 40)
