@@ -24,10 +24,10 @@ class Condition:
 def make_conditions(
     temperatures: Sequence[float], truncation: dict[str, float], *, untruncated: bool, busy: bool
 ) -> tuple[Condition, ...]:
-    """One for each temperature, and the rows beside them. Raises SamplingError."""
+    """One for each different temperature, and the rows beside them. Raises SamplingError."""
     conditions = [
         Condition(_name(t), SamplingParams.checked(temperature=t, **truncation))
-        for t in temperatures
+        for t in dict.fromkeys(temperatures)
     ]
     warm = max(temperatures)
     if untruncated and warm > 0:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -33,7 +35,8 @@ from specengine.events import Progress
 from specengine.llama.threads import default_threads
 
 _PREFIX = 256  # tokens before the passes whose cost is measured
-_PASS_REPEATS = 3
+_PASS_REPEATS = 5
+_TELL_S = 30.0  # between reports of what has been measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,8 @@ class Watcher:
     def sample(self, sample: Sample) -> None:
         """One of the answers has been measured."""
 
-    def repeat(self, so_far: Report) -> None:
-        """All prompts have been answered once more."""
+    def so_far(self, report: Report) -> None:
+        """What has been measured yet: soon after the start, then every half minute at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +120,16 @@ async def _collect(
     compose: Callable[[Sequence[Sample], bool], Report],
 ) -> Outcome:
     samples: list[Sample] = []
+    told_at = -math.inf
     error: Exception | None = None
     complete = False
     try:
         async for sample in measure(steps, system, EnergyMeter(), watcher.step):
-            if samples and sample.repeat != samples[-1].repeat:
-                watcher.repeat(compose(samples, False))
             samples.append(sample)
             watcher.sample(sample)
+            if time.monotonic() - told_at >= _TELL_S:
+                watcher.so_far(compose(samples, False))
+                told_at = time.monotonic()
         complete = True
     except asyncio.CancelledError:
         pass  # Ctrl-C ends the measuring, not the program: there is something to show
@@ -191,8 +196,9 @@ async def _composer(
 ) -> Callable[[Sequence[Sample], bool], Report]:
     """Makes a report of samples; what does not change while measuring is found out now."""
     started_at = datetime.now(UTC)
-    repeats = min(_PASS_REPEATS, plan.repeats)
-    pass_s = await runtime.run(lambda pair: pair.measure_passes(prefix=_PREFIX, repeats=repeats))
+    pass_s = await runtime.run(
+        lambda pair: pair.measure_passes(prefix=_PREFIX, repeats=_PASS_REPEATS)
+    )
     files = await runtime.run(lambda pair: pair.files)
     models = [
         await asyncio.to_thread(describe_model, *pair) for pair in zip(files, pass_s, strict=True)

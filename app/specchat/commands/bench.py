@@ -7,30 +7,36 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
+from click.core import ParameterSource
 
 from specchat import locations
 from specchat.benchmark.conditions import make_conditions
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.hybrid import ROUND_TRIPS_MS, HybridPlan
-from specchat.benchmark.report import Report
-from specchat.benchmark.session import Outcome, Plan, run
-from specchat.benchmark.suite import first_of_each_category, load_suite
+from specchat.benchmark.session import Plan, run
+from specchat.benchmark.suite import Item, first_of_each_category, load_suite
 from specchat.benchmark.table import render
 from specchat.commands.bench_hybrid import bench_hybrid
+from specchat.commands.bench_interrupt import INTERRUPTED, ended_as_by_ctrl_c
 from specchat.commands.bench_progress import RunProgress
+from specchat.commands.bench_result import ResultFile, finish
 from specchat.commands.flags import settings_of
 from specchat.commands.options import model_options
-from specchat.models.registry import load_registry
+from specchat.models.registry import Profile, Registry, load_registry
 from specchat.remote.address import is_url
 from specchat.selection import select_profile
+from specchat.settings import Settings
 from specengine.sampling import SamplingParams
-
-_INTERRUPTED = 130
-_WIDE = 200  # columns of tables that no terminal shows
 
 _REPEATS, _MAX_TOKENS = 5, 256
 _QUICK_REPEATS, _QUICK_MAX_TOKENS = 1, 64
+
+_HYBRID_ONLY = ("round_trips",)
+# A hybrid run has its three ways, a thread for each of its processes, and a line to itself.
+_LOCAL_ONLY = (
+    *("sides", "repeat", "reproducible", "against", "busy", "offline"),
+    *("threads", "gpu_layers", "draft_gpu_layers"),
+)
 
 
 @click.command()
@@ -83,12 +89,14 @@ _QUICK_REPEATS, _QUICK_MAX_TOKENS = 1, 64
 @click.option("--quick", is_flag=True, help="One short greedy answer for each category.")
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Keep the JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables.")
-def command(output: Path | None, as_json: bool, **flags: Any) -> int:
+@click.pass_context
+def command(context: click.Context, /, output: Path | None, as_json: bool, **flags: Any) -> int:
     """Measure this pair on this machine, side by side and in turn.
 
     The target alone, each drafter with a fixed draft length, and the controller answer the same
     prompts one after another. Ctrl-C ends the run and shows what it had measured.
     """
+    _refuse_what_means_nothing(context)
     settings = settings_of(flags)
     registry = load_registry(locations.registry_file())
     profile = select_profile(
@@ -101,29 +109,47 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> int:
     )
     if is_url(profile.target):
         raise BenchmarkError(f"{profile.target} is elsewhere: only this machine is measured")
+    items = load_suite(flags["prompts"], _names(flags["categories"]))
+    result = ResultFile(output)
+    with ended_as_by_ctrl_c():
+        if flags["hybrid"]:
+            hybrid = _hybrid_plan(profile, items, flags)
+            return bench_hybrid(hybrid, registry, result, as_json=as_json)
+        return _bench(_plan(profile, items, settings, flags), registry, result, as_json=as_json)
+
+
+def _refuse_what_means_nothing(context: click.Context) -> None:
+    hybrid = context.params["hybrid"]
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name in (_LOCAL_ONLY if hybrid else _HYBRID_ONLY):
+            word = "with" if hybrid else "without"
+            raise click.UsageError(f"{option.opts[0]} means nothing {word} --hybrid")
+    if hybrid and len(context.params["temperatures"]) > 1:
+        raise click.UsageError("--hybrid takes one --temperature")
+
+
+def _bench(plan: Plan, registry: Registry, result: ResultFile, *, as_json: bool) -> int:
+    """Measure, keep, show; the exit code."""
+    with RunProgress(so_far=result.write) as progress:
+        outcome = asyncio.run(run(plan, registry, progress))
+    finish(outcome.report, render, result, as_json=as_json)
+    if outcome.error is not None:
+        raise outcome.error
+    return 0 if outcome.report.complete else INTERRUPTED
+
+
+def _plan(
+    profile: Profile, items: tuple[Item, ...], settings: Settings, flags: dict[str, Any]
+) -> Plan:
     quick = flags["quick"]
     limit = flags["limit"] or (1 if quick else None)
-    items = load_suite(flags["prompts"], _names(flags["categories"]))
-    if flags["hybrid"]:
-        return bench_hybrid(
-            HybridPlan(
-                profile,
-                first_of_each_category(items, limit or 1),
-                SamplingParams.checked(temperature=(flags["temperatures"] or (0.0,))[0]),
-                flags["round_trips"] or ROUND_TRIPS_MS,
-                flags["max_tokens"] or _QUICK_MAX_TOKENS,
-            ),
-            registry,
-            output,
-            as_json=as_json,
-        )
-    truncation = {name: flags[name] for name in ("top_k", "top_p", "min_p")}
-    plan = Plan(
+    return Plan(
         profile=profile,
         items=items if limit is None else first_of_each_category(items, limit),
         conditions=make_conditions(
             flags["temperatures"] or ((0.0,) if quick else (0.0, 0.8)),
-            {name: value for name, value in truncation.items() if value is not None},
+            _truncation(flags),
             untruncated=not quick,
             busy=flags["busy"],
         ),
@@ -137,40 +163,23 @@ def command(output: Path | None, as_json: bool, **flags: Any) -> int:
         offline=settings.offline,
     )
 
-    def keep(report: Report) -> None:
-        if output is not None:
-            _write(output, report.model_dump_json(indent=1) + "\n")
 
-    if output is not None and not output.exists():
-        _write(output, "")  # hours later would be late to learn that it cannot be written
-    with RunProgress(on_repeat=keep) as progress:
-        outcome = asyncio.run(run(plan, registry, progress))
-    _show(outcome, as_json=as_json)
-    keep(outcome.report)
-    if outcome.error is not None:
-        raise outcome.error
-    return 0 if outcome.report.complete else _INTERRUPTED
+def _hybrid_plan(profile: Profile, items: tuple[Item, ...], flags: dict[str, Any]) -> HybridPlan:
+    return HybridPlan(
+        profile,
+        first_of_each_category(items, flags["limit"] or 1),
+        SamplingParams.checked(
+            temperature=(flags["temperatures"] or (0.0,))[0], **_truncation(flags)
+        ),
+        flags["round_trips"] or ROUND_TRIPS_MS,
+        flags["max_tokens"] or _QUICK_MAX_TOKENS,
+    )
+
+
+def _truncation(flags: dict[str, Any]) -> dict[str, float]:
+    names = ("top_k", "top_p", "min_p")
+    return {name: flags[name] for name in names if flags[name] is not None}
 
 
 def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
-def _show(outcome: Outcome, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(outcome.report.model_dump_json(indent=1))
-        return
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDE)
-    console.print(render(outcome.report))
-
-
-def _write(file: Path, text: str) -> None:
-    """Whole or not at all: what an earlier repeat left stays until the next is written."""
-    new = file.with_name(f"{file.name}.new")
-    try:
-        new.write_text(text, encoding="utf-8")
-        new.replace(file)
-    except OSError as error:
-        raise BenchmarkError(f"{file} cannot be written: {error.strerror or error}") from error

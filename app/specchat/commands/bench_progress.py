@@ -26,7 +26,7 @@ from specengine import events
 class RunProgress(Watcher):
     """Shows a run for the length of a `with` block."""
 
-    def __init__(self, on_repeat: Callable[[Report], None] = lambda report: None) -> None:
+    def __init__(self, so_far: Callable[[Report], None] = lambda report: None) -> None:
         self._console = Console(stderr=True)
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
@@ -39,7 +39,7 @@ class RunProgress(Watcher):
         )
         self._loading = EventProgress()
         self._task: TaskID | None = None
-        self._on_repeat = on_repeat
+        self._so_far = so_far
         self._last: Step | None = None
 
     def __enter__(self) -> Self:
@@ -72,8 +72,8 @@ class RunProgress(Watcher):
         if self._task is not None:
             self._bar.advance(self._task)
 
-    def repeat(self, so_far: Report) -> None:
-        self._on_repeat(so_far)
+    def so_far(self, report: Report) -> None:
+        self._so_far(report)
 
     def _say(self, words: str) -> None:
         if not self._console.is_terminal:

@@ -1,53 +1,22 @@
 """Who is asked what, in which order."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from specchat.benchmark.conditions import Condition, make_conditions
 from specchat.benchmark.energy import EnergyMeter
-from specchat.benchmark.report import Measured, OwnTiming, Sample
+from specchat.benchmark.report import Sample
 from specchat.benchmark.runner import Step, measure, plan_steps, warm_up
-from specchat.benchmark.sides import Answer, Side, digest
+from specchat.benchmark.sides import Side
 from specchat.benchmark.suite import Item
 from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
+from support.fake_side import FakeSide
 
 GREEDY = Condition("greedy", SamplingParams(temperature=0))
 ROW = Condition("row", SamplingParams(temperature=0), thorough=False)
-
-
-@dataclass
-class FakeSide:
-    """Answers with the number of its answers since it last forgot."""
-
-    name: str
-    description: str = ""
-    asked: list[list[Turn]] = field(default_factory=list)
-    _since: int = 0
-
-    async def forget(self) -> None:
-        self._since = 0
-
-    async def answer(self, turns: Sequence[Turn], sampling: SamplingParams) -> Answer:
-        self.asked.append(list(turns))
-        self._since += 1
-        text = f"{self.name} {self._since}"
-        measured = Measured(
-            prompt_tokens=1,
-            completion_tokens=self._since,
-            finish_reason="stop",
-            ttft_s=0.1,
-            decode_s=1.0,
-            own=OwnTiming(),
-            target_passes=1,
-            drafted=0,
-            accepted=0,
-            digest=digest(text),
-        )
-        return Answer(text, (self._since,), measured)
 
 
 def items(*names: str) -> list[Item]:
@@ -148,4 +117,4 @@ def test_conditions_are_the_temperatures_and_the_rows_beside_them() -> None:
 
 
 def test_greedy_alone_has_nothing_to_truncate() -> None:
-    assert len(make_conditions([0.0], {}, untruncated=True, busy=False)) == 1
+    assert len(make_conditions([0.0, 0.0], {}, untruncated=True, busy=False)) == 1
