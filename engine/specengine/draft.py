@@ -22,8 +22,8 @@ class Draft:
     tokens: list[int] = field(default_factory=list)
     q: list[Distribution | None] = field(default_factory=list)
     confidence: list[float] = field(default_factory=list)
-    """Highest probability of what each token was drawn from, of drafts that keep a `Pace`. One more
-    than there are tokens: the draft ended before a token so unsure was drawn.
+    """How sure each token was (`Transforms.with_confidence`), of drafts that keep a `Pace`. One
+    more than there are tokens: the draft ended before a token so unsure was drawn.
     """
 
     def __len__(self) -> int:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from specengine.context import Logits
 from specengine.control.pace import Pace
 from specengine.draft import Draft
 from specengine.errors import NothingToDrawError
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
-from specengine.sampling.distribution import Distribution
 from specengine.sequence import TokenBuffer, Tokens
-
-_FAR = 12.0
 
 
 def draw(
@@ -40,13 +35,16 @@ def draw(
             break
         logits = row(draft.tokens)
         try:
-            q = transforms.distribution(logits, text.view())
+            if pace is None:
+                q = transforms.distribution(logits, text.view())
+            else:
+                q, confidence = transforms.with_confidence(logits, text.view())
         except NothingToDrawError:  # what may come here is not among the drafter's tokens
             break
         if pace is not None:
-            draft.confidence.append(_confidence(q, logits))
+            draft.confidence.append(confidence)
             # Only now: what is drawn must not decide whether it is kept.
-            if not pace.draws(draft.confidence[-1]):
+            if not pace.draws(confidence):
                 break
         token = rule.draw(q, position=len(text))
         # One id left means that nothing was drawn: a point mass, cheaper to say as None.
@@ -55,16 +53,3 @@ def draw(
             break
         text.append(token)
     return draft
-
-
-def _confidence(q: Distribution, logits: Logits) -> float:
-    """The highest probability of `q`. Where only one token is left of it, the probability that
-    `logits` themselves give to that token.
-
-    What lies _FAR below it is left out: it changes nothing worth the time.
-    """
-    if len(q.ids) > 1:
-        return float(q.probs.max())
-    best = logits[q.ids[0]]
-    near = logits[logits > best - _FAR]
-    return 1 / float(np.exp(near - best).sum())

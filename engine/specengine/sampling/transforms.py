@@ -24,6 +24,8 @@ from specengine.sampling.truncation import min_p, softmax, top_k, top_p, typical
 if TYPE_CHECKING:
     from specengine.sampling.grammar import Grammar
 
+_FAR = 12.0  # in logits: e^-12 is 6e-6
+
 
 class Transforms:
     """The chain that `params` describe, with an optional grammar that the answer has to follow."""
@@ -38,6 +40,7 @@ class Transforms:
             or params.frequency_penalty != 0
             or params.presence_penalty != 0
         )
+        self._is_greedy = params.temperature == 0 or params.top_k == 1
 
     def distribution(self, logits: NDArray[np.float32], history: NDArray[np.int32]) -> Distribution:
         """The distribution of the token after `history`.
@@ -45,23 +48,45 @@ class Transforms:
         `logits` (n_vocab,) is never changed. `history` holds all tokens before: prompt, committed
         and earlier draft tokens. Raises NothingToDrawError, or SamplingError for broken logits.
         """
+        return self._weighed(logits, history)[0]
+
+    def with_confidence(
+        self, logits: NDArray[np.float32], history: NDArray[np.int32]
+    ) -> tuple[Distribution, float]:
+        """As `distribution`, and its highest probability. Of a greedy pick, which is certain
+        however close the others come, it is the probability before truncation.
+
+        What lies _FAR below the best is left out: it changes nothing worth the time.
+        """
+        q, candidates, best = self._weighed(logits, history)
+        if len(q.ids) > 1:
+            return q, float(q.probs.max())
+        if not self._is_greedy:
+            return q, 1.0
+        near = candidates[candidates > best - _FAR]
+        return q, 1 / float(np.exp(near - best).sum())
+
+    def _weighed(
+        self, logits: NDArray[np.float32], history: NDArray[np.int32]
+    ) -> tuple[Distribution, NDArray[np.float32], float]:
+        """The distribution; the logits of what may come before truncation; the highest of them."""
         params = self._params
         row = self._adjusted(logits, history)
         best = int(row.argmax())
-        if not math.isfinite(
-            row.item(best)
-        ):  # argmax stops at a NaN; a maximum of -inf masks everything
+        highest = row.item(best)
+        if not math.isfinite(highest):  # argmax stops at a NaN; -inf masks everything
             raise _not_finite(row, best)
         grammar = self._grammar
         if grammar is not None:
             ids = allowed_candidates(row, lambda ids: grammar.allowed(history, ids), params)
-        elif params.temperature == 0 and params.typical_p == 1:
-            return Distribution.point(best)  # no other truncation drops the most probable token
-        elif params.top_k:
-            ids = top_k(row, params.top_k).astype(np.int32)
-        else:
-            ids = _all_ids(len(row))
-        return self._truncated(ids, row if len(ids) == len(row) else row[ids])
+            allowed = row[ids]
+            return self._truncated(ids, allowed), allowed, allowed.max().item()
+        if params.temperature == 0 and params.typical_p == 1:
+            # No other truncation drops the most probable token.
+            return Distribution.point(best), row, highest
+        ids = top_k(row, params.top_k).astype(np.int32) if params.top_k else _all_ids(len(row))
+        q = self._truncated(ids, row if len(ids) == len(row) else row[ids])
+        return q, row, highest
 
     def _adjusted(
         self, logits: NDArray[np.float32], history: NDArray[np.int32]
