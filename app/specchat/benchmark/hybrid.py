@@ -19,22 +19,23 @@ from typing import Any
 from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, rows_of
-from specchat.benchmark.hybrid_server import cores, pinned, resolved, serving
+from specchat.benchmark.hybrid_server import THREADS, cores, pinned, resolved, serving
+from specchat.benchmark.machine import describe_file, describe_machine
 from specchat.benchmark.sides import digest
 from specchat.benchmark.suite import Item
+from specchat.errors import SpecchatError
+from specchat.models.ensure import ensure_model
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specchat.remote import server
 from specchat.remote.network import NetworkThread
 from specchat.remote.pair import RemoteOptions, RemotePair, wire_settings
 from specchat.remote.preparation import PreparedRemote, prepare_remote
-from specchat.remote.stream import RemoteStream, Request
+from specchat.remote.stream import OnLoss, RemoteStream, Request
 from specchat.version import __version__
 from specengine.cancel import AbortFlag
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.errors import SpecEngineError
 from specengine.events import Finished, Progress
-from specengine.llama.cpu import this_cpu
-from specengine.model_files.gguf import read_gguf
 from specengine.pair import LoadOptions
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
@@ -47,6 +48,7 @@ ASKING_DRAFT_LENGTH = 4
 
 _WAYS: tuple[Way, ...] = ("streaming", "hybrid", "asking")
 _PATIENCE_MS = 60_000.0  # the target waits for every draft
+_ON_LOSS: OnLoss = "stop"  # the server does not come back: this run started it
 _POLL_S = 0.05
 _SEED = 7
 
@@ -62,47 +64,83 @@ class HybridPlan:
     max_tokens: int = 64
 
 
-def run(plan: HybridPlan, registry: Registry, say: Callable[[str], None]) -> HybridReport:
-    """Measure what `plan` says; Ctrl-C ends it with what there is.
+@dataclass(frozen=True, slots=True)
+class HybridOutcome:
+    report: HybridReport
+    error: Exception | None
+    """What ended the run before its time, unless it was interrupted."""
 
-    Raises SpecchatError, SpecEngineError before anything is measured.
+
+def run(plan: HybridPlan, registry: Registry, say: Callable[[str], None]) -> HybridOutcome:
+    """Measure what `plan` says.
+
+    Interrupted (Ctrl-C) or broken while it measures, it returns what it has; before that it raises
+    KeyboardInterrupt, SpecchatError or SpecEngineError.
     """
     if (plan.profile.draft or "none") in DRAFTERS_WITHOUT_MODEL:
         raise BenchmarkError("a hybrid run needs a draft model: name one with --draft")
-    started_at, mine = datetime.now(UTC), cores()
+    mine = cores()
     two = (mine[0], mine[-1]) if len(mine) > 1 else None
     target = resolved(plan.profile.target)
     with ExitStack() as stack:
         say(f"starting a server of {plan.profile.target}")
-        url = stack.enter_context(serving(target, plan.profile.n_ctx, two and two[0]))
+        server = stack.enter_context(serving(target, plan.profile.n_ctx, two and two[0]))
         stack.enter_context(pinned(two and two[1]))
-        line = stack.enter_context(DelayProxy(url))
+        line = stack.enter_context(DelayProxy(server.url))
         client = Client(plan, registry, line.url, stack)
+        compose = _composer(plan, registry, client, two)
+        client.warm_up()
         samples: list[HybridSample] = []
+        error: Exception | None = None
         complete = False
         try:
-            client.warm_up()
             for step, sample in enumerate(_measure(plan, client, line), start=1):
                 say(f"{step}: {sample.round_trip_ms:g} ms, {sample.prompt}, {sample.way}")
                 samples.append(sample)
             complete = True
         except KeyboardInterrupt:
             pass  # there is something to show
+        except (SpecchatError, SpecEngineError) as failure:
+            error = failure
+            if server.has_ended:
+                error = BenchmarkError(f"the server has ended: {server.last_words()}")
+        return HybridOutcome(compose(samples, complete), error)
+
+
+def _composer(
+    plan: HybridPlan, registry: Registry, client: Client, pinned_to: tuple[int, int] | None
+) -> Callable[[Sequence[HybridSample], bool], HybridReport]:
+    """Makes a report of samples; what does not change while measuring is found out now."""
+    started_at = datetime.now(UTC)
+    machine = describe_machine(THREADS)
+    # The server runs on this machine: what it fetched, if anything, is in the folder of models.
+    target_file = describe_file(ensure_model(registry.resolve(plan.profile.target)))
+    draft_file = describe_file(client.draft)
+
+    def compose(samples: Sequence[HybridSample], complete: bool) -> HybridReport:
         pass_s, draft_s = client.passes.medians(), client.draft_s
         return HybridReport(
             specchat=__version__,
             started_at=started_at,
             complete=complete,
+            machine=machine,
+            profile=plan.profile.name,
             target=client.target,
-            draft=client.draft,
-            cpu=this_cpu().model,
-            pinned=two,
+            target_file=target_file,
+            draft=draft_file.name,
+            draft_file=draft_file,
+            cpu=machine.cpu,
+            pinned=pinned_to,
+            sampling=plan.sampling,
+            max_tokens=plan.max_tokens,
             asking_draft_length=ASKING_DRAFT_LENGTH,
             pass_s=pass_s,
             draft_s=draft_s,
             rows=rows_of(samples, pass_s, draft_s, ASKING_DRAFT_LENGTH),
             samples=tuple(samples),
         )
+
+    return compose
 
 
 def _measure(plan: HybridPlan, client: Client, line: DelayProxy) -> Iterator[HybridSample]:
@@ -170,14 +208,14 @@ class Client:
         ready = prepare_remote(profile, registry, network, _nothing, threading.Event())
         assert isinstance(ready, PreparedRemote)
         assert ready.draft is not None
-        self.target, self.draft = ready.model, read_gguf(ready.draft).name
+        self.target, self.draft = ready.model, ready.draft
         self.passes = PassClock(ready.server.address, None)
         network.call(ready.server.close())
         self._pair = InRounds(
             replace(ready, server=self.passes, method="model"),
             network,
-            LoadOptions(ready.n_ctx, 1, ready.use_extra_bufts),
-            RemoteOptions(),
+            LoadOptions(ready.n_ctx, THREADS, ready.use_extra_bufts),
+            RemoteOptions(on_loss=_ON_LOSS),
             abort=AbortFlag(),
             on_progress=lambda name, done: None,
         )
@@ -222,7 +260,7 @@ class InRounds(RemotePair):
         self, prompt: Sequence[int], sampling: SamplingParams, k: int, max_tokens: int
     ) -> tuple[Sequence[int], Statistics, str]:
         """Rounds of k draft tokens, each sent whole; the target waits for them as well."""
-        request = Request(wire_settings(sampling), _SEED, max_tokens, _PATIENCE_MS)
+        request = Request(wire_settings(sampling), _SEED, max_tokens, _PATIENCE_MS, _ON_LOSS)
         stream = RemoteStream(self._network, self._connection, prompt, request)
         rule, transforms = CoupledRule(sampling), Transforms(sampling)
         [drafter] = self._drafting.drafters("model", transforms, rule)
@@ -233,6 +271,8 @@ class InRounds(RemotePair):
             while not ended:
                 for event in stream.wait(_POLL_S):
                     if isinstance(event, Ended):
+                        if event.error is not None:
+                            raise BenchmarkError(f"asking: {event.error}")
                         ended = True
                     elif isinstance(event, Committed):
                         started = _count(event, stats, started)

@@ -13,8 +13,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from specchat.benchmark.report import Machine, ModelInfo
 from specchat.benchmark.simulation import Scene, ask_and_wait, duplex, streaming
 from specengine.control.costs import PassCosts
+from specengine.sampling import SamplingParams
 
 Way = Literal["streaming", "hybrid", "asking"]
 
@@ -73,11 +75,18 @@ class HybridReport(_Part):
     specchat: str
     started_at: datetime
     complete: bool
+    machine: Machine | None = None
+    """`threads`: of the server, and of the client. Early reports lack what is None by default."""
+    profile: str | None = None
     target: str
+    target_file: ModelInfo | None = None
     draft: str
+    draft_file: ModelInfo | None = None
     cpu: str
     pinned: tuple[int, int] | None
     """The cores of the server and of the client; None where both may use all of them."""
+    sampling: SamplingParams | None = None
+    max_tokens: int | None = None
     asking_draft_length: int
     pass_s: dict[int, float]
     """v(n) by width, as the server's clock tells it."""

@@ -9,12 +9,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import httpx
 
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.peer_server import free_port
+
+THREADS = 1  # of the server, and of the client
 
 _START_S = 600.0
 _END_S = 15.0
@@ -40,29 +44,46 @@ def pinned(core: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server that runs, or ran."""
+
+    url: str
+    _process: subprocess.Popen[bytes]
+    _log: IO[bytes]
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def last_words(self) -> str:
+        """The last line of its log: why it failed."""
+        self._log.seek(0)
+        lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+
 @contextmanager
-def serving(target: str, n_ctx: int, core: int | None) -> Iterator[str]:
-    """The address of a server of `target` with one thread. Raises BenchmarkError."""
+def serving(target: str, n_ctx: int, core: int | None) -> Iterator[Serving]:
+    """A server of `target` with one thread. Raises BenchmarkError where it does not start."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "specchat", "serve", "--target", target, "--port", str(port)]
-    command += ["--places", "1", "--ctx", str(n_ctx), "--threads", "1"]
+    command += ["--places", "1", "--ctx", str(n_ctx), "--threads", str(THREADS)]
     # Appended to: the position in the file is shared with the process.
     with tempfile.TemporaryFile("a+b", prefix="specchat-serve-") as log:
         with pinned(core):
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
+        server = Serving(url, process, log)
         try:
             deadline = time.monotonic() + _START_S
             while not _is_healthy(url):
-                if process.poll() is not None or time.monotonic() > deadline:
-                    log.seek(0)
-                    lines = log.read().decode("utf-8", "replace").strip().splitlines()
-                    last = lines[-1] if lines else "it said nothing"
-                    raise BenchmarkError(f"the server does not start: {last}")
+                if server.has_ended or time.monotonic() > deadline:
+                    raise BenchmarkError(f"the server does not start: {server.last_words()}")
                 time.sleep(0.2)
-            yield url
+            yield server
         finally:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):

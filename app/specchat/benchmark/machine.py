@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from specchat.benchmark.report import Machine, ModelFile
+from specchat.benchmark.report import Machine, ModelFile, ModelInfo
 from specchat.diagnosis import system_info
 from specchat.models.growing_file import sha256_of
 from specengine.llama import library
@@ -34,14 +34,18 @@ def describe_machine(threads: int) -> Machine:
     )
 
 
-def describe_model(file: Path, pass_s: Mapping[int, float]) -> ModelFile:
+def describe_file(file: Path) -> ModelInfo:
     """Reads the whole file, for its hash."""
     gguf = read_gguf(file)
-    return ModelFile(
+    return ModelInfo(
         file=file.name,
         name=gguf.name,
         bytes=gguf.file_size,
         sha256=sha256_of(file),
         quantization=gguf.quantization,
-        pass_s=dict(pass_s),
     )
+
+
+def describe_model(file: Path, pass_s: Mapping[int, float]) -> ModelFile:
+    """As `describe_file`, with the seconds of a pass by its width."""
+    return ModelFile(**describe_file(file).model_dump(), pass_s=dict(pass_s))

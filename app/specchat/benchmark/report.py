@@ -15,7 +15,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ModelFile(_Part):
+class ModelInfo(_Part):
     """A GGUF file. `name` is what it calls itself: padded files say there that they are."""
 
     file: str
@@ -23,6 +23,11 @@ class ModelFile(_Part):
     bytes: int
     sha256: str
     quantization: str
+
+
+class ModelFile(ModelInfo):
+    """A GGUF file of the pair, and what its passes cost."""
+
     pass_s: dict[int, float]
     """Seconds of a pass by its width in tokens, measured before the run."""
 

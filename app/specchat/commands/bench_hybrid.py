@@ -13,6 +13,8 @@ from specchat.models.registry import Registry
 
 def bench_hybrid(plan: HybridPlan, registry: Registry, result: ResultFile, *, as_json: bool) -> int:
     """Measure, keep, show; the exit code. Raises SpecchatError, SpecEngineError."""
-    report = run(plan, registry, lambda words: click.echo(words, err=True))
-    finish(report, render, result, as_json=as_json)
-    return 0 if report.complete else INTERRUPTED
+    outcome = run(plan, registry, lambda words: click.echo(words, err=True))
+    finish(outcome.report, render, result, as_json=as_json)
+    if outcome.error is not None:
+        raise outcome.error
+    return 0 if outcome.report.complete else INTERRUPTED

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from specchat.benchmark.hybrid import PassClock
+from specchat import locations
+from specchat.benchmark import hybrid, hybrid_server
+from specchat.benchmark.errors import BenchmarkError
+from specchat.benchmark.hybrid import HybridPlan, PassClock
 from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, render, rows_of
+from specchat.benchmark.hybrid_server import Serving
+from specchat.benchmark.suite import Item
+from specchat.models.registry import Profile, load_registry
+from specchat.remote import stream
 from specchat.remote.address import parse_address
 from specchat.remote.server import Line, VerifyServer
+from specengine.sampling import SamplingParams
 from support.command_line import specchat
 
 FLAT = {1: 0.1, 5: 0.1}
@@ -30,10 +40,10 @@ def sample(prompt: str, way: Way, rate: float, **changes: Any) -> HybridSample:
 
 def test_a_category_counts_by_the_median_of_its_prompts() -> None:
     samples = []
-    for prompt, hybrid in (("a", 12.0), ("b", 15.0), ("c", 30.0)):
+    for prompt, rate in (("a", 12.0), ("b", 15.0), ("c", 30.0)):
         samples += [
             sample(prompt, "streaming", 10.0),
-            sample(prompt, "hybrid", hybrid, accepted=6, corrected=2, bytes_up=440, bytes_down=990),
+            sample(prompt, "hybrid", rate, accepted=6, corrected=2, bytes_up=440, bytes_down=990),
             sample(prompt, "asking", 5.0, digest="other" if prompt == "b" else "same"),
         ]
     code, everything = rows_of(samples, FLAT, draft_s=0.01, k=4)
@@ -83,6 +93,11 @@ def test_a_run_with_two_processes_and_a_line(tiny_model: Path, tmp_path: Path) -
     )
     assert done.returncode == 0, done.stderr.decode()
     report = HybridReport.model_validate_json(done.stdout)
+    assert report.target_file is not None
+    assert report.target_file == report.draft_file
+    assert (report.target_file.file, len(report.target_file.sha256)) == (tiny_model.name, 64)
+    assert report.machine is not None
+    assert (report.machine.threads, report.max_tokens, report.profile) == (1, 8, "custom")
     row, everything = report.rows
     assert (row.category, everything.category, row.same_text) == ("a", None, True)
     assert (row.acceptance or 0) > 0.5  # the drafter is the target's own file
@@ -92,6 +107,37 @@ def test_a_run_with_two_processes_and_a_line(tiny_model: Path, tmp_path: Path) -
     console = Console(width=80, record=True)
     console.print(render(report))
     assert "× plain streaming" in console.export_text()
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_leaves_what_was_measured(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_GIVE_UP_S", 0.0)
+    monkeypatch.setattr(hybrid, "cores", list)
+    served: list[Serving] = []
+
+    @contextmanager
+    def serving(*arguments: Any) -> Iterator[Serving]:
+        with hybrid_server.serving(*arguments) as server:
+            served.append(server)
+            yield server
+
+    def say(words: str) -> None:
+        if words.startswith("2: "):
+            served[0]._process.kill()
+            served[0]._process.wait()
+
+    monkeypatch.setattr(hybrid, "serving", serving)
+    name = "smollm2-135m"
+    profile = Profile(name="p", description="", target=name, draft=name, n_ctx=512)
+    items = (Item(id="a-1", category="a", turns=("Count to nine.",)),)
+    plan = HybridPlan(profile, items, SamplingParams(temperature=0), (0.0,), max_tokens=4)
+    outcome = hybrid.run(plan, load_registry(locations.registry_file()), say)
+    assert isinstance(outcome.error, BenchmarkError)
+    assert "the server has ended: " in str(outcome.error)
+    assert [sample.way for sample in outcome.report.samples] == ["streaming", "hybrid"]
+    assert not outcome.report.complete
 
 
 def test_a_draft_model_is_needed(tmp_path: Path) -> None:
