@@ -82,6 +82,7 @@ class LoadedModel:
         gpu = placement.shares if placement is not None else ()
         self.abort = abort
         self.placement = placement
+        self.repacked = options.use_extra_bufts
         self.mask_token = mask_token
         self.model = LlamaModel(
             path,
@@ -121,7 +122,7 @@ class LoadedModel:
     @property
     def costs_name(self) -> str:
         """What its costs are kept under."""
-        return costs_name(self.path.name, self.placement)
+        return costs_name(self.path.name, self.placement, repacked=self.repacked)
 
     @property
     def handle(self) -> Any:

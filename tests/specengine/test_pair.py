@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +137,15 @@ def test_case_10_a_seed_repeats_a_text(pair: Pair) -> None:
     assert len(texts) == 1
     other = run(pair, prompt, sampling=SamplingParams(temperature=1.0, seed=8), max_tokens=24)
     assert other.tokens not in texts
+
+
+@pytest.mark.parametrize("repacks", [True, False])
+def test_costs_of_repacked_weights_hold_for_no_others(tiny_model: Path, repacks: bool) -> None:
+    known = {tiny_model.name: {1: 0.5, 5: 0.9}}
+    options = LoadOptions(n_ctx=256, use_extra_bufts=repacks, costs=known)
+    with closing(Pair(tiny_model, options=options)) as pair:
+        [costs] = pair.costs.values()
+    assert costs.as_dict() == ({1: 0.5, 5: 0.9} if repacks else {})
 
 
 def test_a_file_that_llama_cpp_refuses_is_an_error_with_its_reason(tmp_path: Path) -> None:

@@ -92,13 +92,15 @@ class Placement:
         return f"{self.n_gpu_layers}/{self.n_layers} layers"
 
 
-def costs_name(file: str, placement: Placement | None) -> str:
+def costs_name(file: str, placement: Placement | None, *, repacked: bool) -> str:
     """What the pass costs of a model are kept under: the name of its file, and after a space what
-    of it is on which GPU, since with other layers there they are others.
+    makes them others: layers on GPUs, and weights that are not `repacked` for the CPU.
     """
     shares = placement.shares if placement is not None else ()
-    there = (f"{each.n_layers} on {each.device.name} {each.device.description}" for each in shares)
-    return f"{file} {', '.join(there)}" if shares else file
+    how = [f"{each.n_layers} on {each.device.name} {each.device.description}" for each in shares]
+    if not repacked:
+        how.append("not repacked")
+    return " ".join((file, ", ".join(how))) if how else file
 
 
 def place(

@@ -50,6 +50,7 @@ class LoadedHead:
         self.name = name
         self.abort = abort
         self.placement = placement
+        self.repacked = target.repacked
         self.path = None if model is None else model.path
         self.context: HeadContext | BlockContext
         if isinstance(cache, BlockCache):
@@ -62,7 +63,9 @@ class LoadedHead:
     @property
     def costs_name(self) -> str:
         """What its costs are kept under."""
-        return self.name if self.path is None else costs_name(self.path.name, self.placement)
+        if self.path is None:
+            return self.name
+        return costs_name(self.path.name, self.placement, repacked=self.repacked)
 
     def drafter(self, transforms: Transforms, rule: AcceptanceRule) -> Drafter:
         """The drafter of one answer."""
@@ -130,7 +133,8 @@ def load_head(
         model.close()
         raise
     target.context.record(features)
-    costs = PassCosts(options.costs.get(costs_name(path.name, placement)))
+    name = costs_name(path.name, placement, repacked=options.use_extra_bufts)
+    costs = PassCosts(options.costs.get(name))
     return LoadedHead(path.stem, cache, target, costs, abort, model=model, placement=placement)
 
 

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specengine.devices.model_memory import ModelMemory
-from specengine.devices.placement import Device, GpuLayers, Placement, place, summary, usage
+from specengine.devices.placement import (
+    Device,
+    GpuLayers,
+    Placement,
+    costs_name,
+    place,
+    summary,
+    usage,
+)
 
 GB = 1_000_000_000
 
@@ -169,3 +177,11 @@ def test_what_is_on_the_cpu_is_said_and_nothing_without_a_gpu() -> None:
 
 def test_unless_told_otherwise_as_many_as_fit() -> None:
     assert GpuLayers() == (None, None)
+
+
+def test_each_way_of_loading_a_model_has_its_own_costs() -> None:
+    [on_gpu] = place([device("A", 8 * GB)], [model(3, GB // 5)])
+    assert costs_name("m.gguf", None, repacked=True) == "m.gguf"
+    assert costs_name("m.gguf", None, repacked=False) == "m.gguf not repacked"
+    assert costs_name("m.gguf", on_gpu, repacked=True) == "m.gguf 4 on A the GPU A"
+    assert costs_name("m.gguf", on_gpu, repacked=False) == "m.gguf 4 on A the GPU A, not repacked"
