@@ -148,7 +148,7 @@ class Context:
     def cheapest_width(self, width: int) -> int:
         """What a pass over `width` tokens is best padded to: a wider one may cost less."""
         if not self._cache.drops_freely:
-            return self._padded(width)
+            return self.padded(width)
         return self.costs.cheapest(width, self.width_step)
 
     def pass_seconds(self, width: int) -> float:
@@ -260,7 +260,7 @@ class Context:
 
     def _evaluate(self, tokens: Tokens, start: int, end: int, first_row: int, width: int) -> Logits:
         chunk = tokens[start:end]
-        padding = self._padded(max(width, len(chunk))) - len(chunk)
+        padding = self.padded(max(width, len(chunk))) - len(chunk)
         padded = np.append(chunk, np.repeat(chunk[-1:], padding)) if padding else chunk
         rows = slice(min(max(first_row, start), end) - start, end - start)
         before = self._cache.decode_s
@@ -277,7 +277,8 @@ class Context:
             self._hold(self._cache.truncate(end))
         return result
 
-    def _padded(self, width: int) -> int:
+    def padded(self, width: int) -> int:
+        """How wide a pass over `width` tokens is, unless `logits` is asked for a wider one."""
         return width + -width % self.width_step
 
     def _learn(self, width: int, rows: slice, seconds: float) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from specengine.cancel import AbortFlag
 from specengine.context import Context, Logits
 from specengine.control.controller import Offer
+from specengine.control.costs import PROMPT
 from specengine.control.pace import Pace
 from specengine.draft import Draft
 from specengine.drafters.bridge import Bridge
@@ -56,13 +57,27 @@ class ModelBased(ABC):
     @property
     def token_s(self) -> float:
         """Seconds for a draft token."""
-        return self.context.pass_seconds(1)
+        return self._step_s
+
+    @property
+    def _step_s(self) -> float:
+        """Seconds of a pass over one token, which nobody pads further."""
+        return self.context.costs.seconds(self.context.padded(1))
 
     def _offer(self, missing: int, room: int) -> Offer:
         """`missing`: tokens of the text without a row, at least 1; `room`: what fits after it."""
-        # One token behind is the ordinary state: the first draft pass evaluates it.
-        start_s = self.context.costs.prompt_seconds(missing - 1) if missing > 2 else 0.0
-        return Offer(self.name, room, PRIOR, start_s, self.token_s)
+        catch_up_s, token_s = self._catch_up_s(missing), self.token_s
+        if missing >= PROMPT or not catch_up_s:
+            return Offer(self.name, room, PRIOR, catch_up_s, token_s)
+        # The gap that accepted drafts leave comes again and again: each round pays for its own.
+        return Offer(self.name, room, PRIOR, together_s=lambda k: catch_up_s + k * token_s)
+
+    def _catch_up_s(self, missing: int) -> float:
+        """What the first draft pass takes longer, since it reads all that is missing."""
+        width = self.context.padded(missing)
+        if width == self.context.padded(1):
+            return 0.0
+        return max(0.0, self.context.costs.prompt_seconds(width) - self._step_s)
 
     @abstractmethod
     def _proposal(self, prefix: Tokens, k: int, pace: Pace | None) -> Draft:

@@ -21,7 +21,7 @@ from specengine.drafters.drawing import draw
 from specengine.drafters.model import PRIOR, ModelBased
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
-from specengine.sequence import Tokens
+from specengine.sequence import Tokens, common_prefix
 
 NAME = "parallel"
 
@@ -62,7 +62,10 @@ class ParallelDrafter(ModelBased):
 
     def _proposal(self, prefix: Tokens, k: int, pace: Pace | None) -> Draft:
         masks = np.full(k - 1, self._mask, dtype=np.int32)
-        rows = self.context.logits(np.concatenate((self.read(prefix), masks)), last=k)
+        tokens = np.concatenate((self.read(prefix), masks))
+        missing = len(tokens) - common_prefix(self.context.tokens, tokens)
+        width = self.context.cheapest_width(max(missing, k))
+        rows = self.context.logits(tokens, last=k, width=width)
 
         def row(drafted: Sequence[int]) -> Logits:
             return self._bridge.row(rows[len(drafted)])

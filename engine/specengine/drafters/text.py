@@ -38,7 +38,7 @@ class TextDrafter(ModelBased):
 
     @property
     def token_s(self) -> float:
-        return self.context.pass_seconds(1) * self._steps / self._tokens
+        return self._step_s * self._steps / self._tokens
 
     def _proposal(self, prefix: Tokens, k: int, pace: Pace | None) -> Draft:
         read = TokenBuffer(self.read(prefix))

@@ -109,6 +109,25 @@ def test_its_cost_is_that_of_the_pass() -> None:
     assert long.seconds(2) == pytest.approx(0.02)
 
 
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("missing", [1, 2, 3])
+def test_its_pass_is_as_wide_as_the_one_whose_cost_is_promised(missing: int, k: int) -> None:
+    model = markov(N_VOCAB, seed=3)
+    cache = FakeKVCache(model, N_VOCAB, max_rows=8)
+    drafts = drafter(cache)
+    drafts.propose(PREFIX, 1)
+    seconds = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.15, 5: 0.4, 6: 0.5, 7: 0.6, 8: 0.25}
+    drafts.context.costs = PassCosts(seconds)
+    prefix = np.append(PREFIX, np.ones(missing, dtype=np.int32))
+    offer = drafts.offer(prefix)
+    assert offer is not None
+    promised = offer.seconds(k)
+    draft = drafts.propose(prefix, k)
+    assert seconds[cache.widths[-1]] == promised <= 0.25
+    assert cache.held == [*prefix, *[MASK] * (k - 1)]
+    assert draft.tokens == drafter(FakeKVCache(model, N_VOCAB)).propose(prefix, k).tokens
+
+
 @pytest.mark.parametrize("k", [1, 2, 7])
 @pytest.mark.parametrize("seed", range(4))
 def test_greedy_text_is_the_targets_own(seed: int, k: int) -> None:
