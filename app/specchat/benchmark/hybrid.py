@@ -21,6 +21,7 @@ from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, rows_of
 from specchat.benchmark.hybrid_server import THREADS, cores, pinned, resolved, serving
 from specchat.benchmark.machine import describe_file, describe_machine
+from specchat.benchmark.room import require_room
 from specchat.benchmark.sides import digest
 from specchat.benchmark.suite import Item
 from specchat.errors import SpecchatError
@@ -88,6 +89,7 @@ def run(plan: HybridPlan, registry: Registry, say: Callable[[str], None]) -> Hyb
         stack.enter_context(pinned(two and two[1]))
         line = stack.enter_context(DelayProxy(server.url))
         client = Client(plan, registry, line.url, stack)
+        client.require_room()
         compose = _composer(plan, registry, client, two)
         client.warm_up()
         samples: list[HybridSample] = []
@@ -202,6 +204,8 @@ class Client:
 
     def __init__(self, plan: HybridPlan, registry: Registry, url: str, stack: ExitStack) -> None:
         self._plan = plan
+        system = plan.profile.system
+        self._system = [] if system is None else [Turn("system", system)]
         network = NetworkThread()
         stack.callback(network.close)
         profile = plan.profile.model_copy(update={"target": url})
@@ -227,6 +231,11 @@ class Client:
         [costs] = self._pair.costs.values()
         return costs.seconds(1)
 
+    def require_room(self) -> None:
+        """Raises BenchmarkError for an item whose first turn is too long."""
+        asked = [item.model_copy(update={"turns": item.turns[:1]}) for item in self._plan.items]
+        require_room(self._pair, self._system, asked, self._plan.max_tokens)
+
     def warm_up(self) -> None:
         """One answer of each way that does not count."""
         item = Item(id="", category="", turns=("Count to ten.",))
@@ -239,9 +248,8 @@ class Client:
     ) -> tuple[Sequence[int], Statistics, str]:
         """Tokens, statistics and text of an answer to the item's first turn."""
         pair, most = self._pair, max_tokens or self._plan.max_tokens
-        system = self._plan.profile.system
-        turns = [] if system is None else [Turn("system", system)]
-        prompt = encode_chat(pair.chat_template, [*turns, Turn("user", item.turns[0])], pair.vocab)
+        turns = [*self._system, Turn("user", item.turns[0])]
+        prompt = encode_chat(pair.chat_template, turns, pair.vocab)
         sampling = self._plan.sampling.model_copy(update={"seed": _SEED})
         self.passes.on = way != "asking"
         if way == "asking":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -51,13 +51,17 @@ class PeerSide:
         client: httpx.AsyncClient,
         runtime: Runtime,
         max_tokens: int,
+        last_words: Callable[[], str],
     ) -> None:
-        """`runtime` renders the prompts: the peer gets the token ids that our own pair gets."""
+        """`runtime` renders the prompts: the peer gets the token ids that our own pair gets.
+        `last_words`: the end of its log, asked for where it fails.
+        """
         self.name = name
         self.description = description
         self._runtime = runtime
         self._max_tokens = max_tokens
         self._client = client
+        self._last_words = last_words
         self._fresh = True
 
     async def forget(self) -> None:
@@ -76,11 +80,15 @@ class PeerSide:
                     clock.token()
                 text += last.content
         except (httpx.HTTPError, ValidationError) as error:
-            raise BenchmarkError(f"{self.name} does not answer: {error}") from error
+            reason = f"{error or type(error).__name__}; its log ends: {self._last_words()}"
+            raise BenchmarkError(f"{self.name} does not answer: {reason}") from error
         ttft_s, decode_s = clock.stop()
         self._fresh = False
         if last.timings is None:
-            raise BenchmarkError(f"{self.name} broke off in the middle of an answer")
+            raise BenchmarkError(
+                f"{self.name} broke off in the middle of an answer; its log ends: "
+                f"{self._last_words()}"
+            )
         return Answer(
             text, None, _measured(text, len(prompt), last, last.timings, ttft_s, decode_s)
         )

@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import IO
 
 import httpx
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from specchat.benchmark.errors import BenchmarkError
 
@@ -42,6 +43,12 @@ class PeerModels(BaseModel):
     threads: int
 
 
+class _Properties(BaseModel):
+    """What `/props` says, as far as it matters here."""
+
+    build_info: str | None = None
+
+
 class PeerServer:
     """A llama-server, everything but `PeerModels` at its defaults."""
 
@@ -51,20 +58,13 @@ class PeerServer:
         `against`: `llama-server`, or the path of one. Raises BenchmarkError where there is none.
         """
         port = free_port()
+        self._against = against
         command = _command(find_program(against), models, port)
         self._address = f"http://127.0.0.1:{port}"
         # Not a pipe, which nobody would read while it serves; appended to, since the position in
         # the file is shared with the process.
         self._log = tempfile.TemporaryFile("a+b", prefix="specchat-peer-")  # noqa: SIM115
-        self._process = subprocess.Popen(
-            command,
-            env=os.environ | _ENVIRONMENT,
-            stdin=subprocess.PIPE,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,  # Ctrl-C is for us alone
-            creationflags=_NEW_GROUP,
-        )
+        self._process = _start(command, self._log)
         self.about = "of an unknown version"
         """Its version, and what its library was built for as far as it tells."""
 
@@ -78,14 +78,19 @@ class PeerServer:
                 if time.monotonic() > deadline:
                     raise BenchmarkError(f"{NAME} is not ready after {_START_S:.0f} s")
                 await asyncio.sleep(0.1)
-            properties = (await client.get("/props")).json()
+            try:
+                properties = _Properties.model_validate_json((await client.get("/props")).content)
+            except (httpx.HTTPError, ValidationError) as error:
+                raise BenchmarkError(
+                    f"--against {self._against}: its /props are not those of a llama-server"
+                ) from error
         # The package says both in its log, a program only its version, and where asked.
         told = re.search(r"^build_info: (.+)\nsystem_info: (.+)", self._read_log(), re.MULTILINE)
         if told is not None:
             features = " ".join(re.findall(r"(\w+) = 1\b", told[2]))
             self.about = f"{told[1]}, built for {features}"
-        elif build := properties.get("build_info"):
-            self.about = f"{NAME} {build}"
+        elif properties.build_info:
+            self.about = f"{NAME} {properties.build_info}"
 
     def client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(base_url=self._address, timeout=_PATIENCE_S, trust_env=False)
@@ -114,6 +119,32 @@ class PeerServer:
     def _read_log(self) -> str:
         self._log.seek(0)
         return self._log.read().decode("utf-8", "replace")
+
+
+def require_program(against: str) -> None:
+    """Raises BenchmarkError where there is none, or none that this machine can run."""
+    program = find_program(against)
+    if program is not None:
+        process = _start([program, "--version"], subprocess.DEVNULL)
+        process.kill()
+        process.communicate()
+
+
+def _start(command: list[str], log: int | IO[bytes]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            env=os.environ | _ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is for us alone
+            creationflags=_NEW_GROUP,
+        )
+    except OSError as error:
+        raise BenchmarkError(
+            f"--against: {command[0]} cannot be run: {error.strerror or error}"
+        ) from error
 
 
 def find_program(against: str) -> str | None:

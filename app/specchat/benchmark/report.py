@@ -168,6 +168,8 @@ class Report(_Part):
     profile: str
     target: ModelFile
     draft: ModelFile | None
+    peer_draft: ModelInfo | None = None
+    """What drafts for llama-server."""
     sides: tuple[SideInfo, ...]
     conditions: tuple[ConditionInfo, ...]
     max_tokens: int

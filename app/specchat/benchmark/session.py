@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -15,17 +14,18 @@ from pathlib import Path
 from specchat.answer_options import AnswerOptions
 from specchat.benchmark.conditions import Condition
 from specchat.benchmark.energy import EnergyMeter
-from specchat.benchmark.machine import describe_machine, describe_model
-from specchat.benchmark.peer import PEER, PEER_ALONE, PeerSide
-from specchat.benchmark.peer_server import PeerModels, PeerServer
+from specchat.benchmark.machine import describe_file, describe_machine, describe_model
+from specchat.benchmark.peer import PEER, PEER_ALONE
+from specchat.benchmark.peer_server import require_program
+from specchat.benchmark.peer_sides import PeerDraft, peer_draft, peer_sides
 from specchat.benchmark.report import ConditionInfo, Report, Sample, SideInfo
+from specchat.benchmark.room import require_room
 from specchat.benchmark.runner import Step, measure, plan_steps, warm_up
 from specchat.benchmark.sides import ADAPTIVE, Side, default_names, local_sides
 from specchat.benchmark.suite import Item
 from specchat.benchmark.summary import ALONE, bound, comparisons, figures
 from specchat.errors import SpecchatError
-from specchat.models.ensure import ensure_model
-from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.models.registry import Profile, Registry
 from specchat.runtime import Runtime
 from specchat.version import __version__
 from specengine.chat.chat_template import Turn
@@ -92,21 +92,41 @@ async def run(plan: Plan, registry: Registry, watcher: Watcher) -> Outcome:
     Interrupted (its task cancelled) or broken while it measures, it returns what it has; before
     that it raises CancelledError, SpecchatError or SpecEngineError.
     """
+    if plan.against is not None:
+        require_program(plan.against)
+    threads = plan.threads or default_threads()
+    system = [] if plan.profile.system is None else [Turn("system", plan.profile.system)]
     async with AsyncExitStack() as stack:
         runtime = Runtime(
             registry, n_threads=plan.threads, gpu_layers=plan.gpu_layers, offline=plan.offline
         )
         stack.push_async_callback(runtime.close)
         await runtime.load(plan.profile, watcher.load)
-        sides = [
-            *await _local_sides(plan, runtime),
-            *await _peer_sides(plan, registry, runtime, watcher, stack),
-        ]
-        system = [] if plan.profile.system is None else [Turn("system", plan.profile.system)]
+        await runtime.run(lambda pair: require_room(pair, system, plan.items, plan.max_tokens))
+        sides: list[Side] = [*await _local_sides(plan, runtime)]
+        draft = PeerDraft(None)
+        if plan.against is not None:
+            draft = await peer_draft(
+                plan.profile,
+                registry,
+                runtime,
+                stack,
+                offline=plan.offline,
+                on_event=watcher.load,
+            )
+            sides += await peer_sides(
+                plan.against,
+                draft,
+                runtime,
+                stack,
+                threads=threads,
+                max_tokens=plan.max_tokens,
+                on_stage=watcher.stage,
+            )
         watcher.stage("warming up")
         await warm_up(sides, system)
         watcher.stage("measuring passes")
-        compose = await _composer(plan, sides, runtime)
+        compose = await _composer(plan, sides, draft.file, runtime)
         essential = (ALONE, ADAPTIVE, PEER, PEER_ALONE)
         steps = plan_steps(plan.conditions, plan.items, sides, plan.repeats, essential)
         watcher.measuring(sum(len(step.sides) * len(step.item.turns) for step in steps))
@@ -145,54 +165,8 @@ async def _local_sides(plan: Plan, runtime: Runtime) -> list[Side]:
     return local_sides(names, runtime, options, has_draft_model=has_draft_model)
 
 
-async def _peer_sides(
-    plan: Plan, registry: Registry, runtime: Runtime, watcher: Watcher, stack: AsyncExitStack
-) -> list[Side]:
-    """llama-server with the draft model at its defaults, and on the target alone."""
-    if plan.against is None:
-        return []
-    target, *_ = await runtime.run(lambda pair: pair.files)
-    n_ctx = await runtime.run(lambda pair: pair.n_ctx)
-    cancel = threading.Event()
-    stack.callback(cancel.set)  # an interrupted download ends
-    draft = await asyncio.to_thread(_peer_draft, plan, registry, watcher, cancel)
-    threads = plan.threads or default_threads()
-    models = {PEER_ALONE: PeerModels(target=target, draft=None, n_ctx=n_ctx, threads=threads)}
-    if draft is not None:
-        models[PEER] = models[PEER_ALONE].model_copy(update={"draft": draft})
-    sides: list[Side] = []
-    for name, loads in models.items():
-        watcher.stage(f"starting {name}")
-        server = PeerServer(plan.against, loads)
-        stack.callback(server.close)
-        await server.ready()
-        drafts = f"drafts by {loads.draft.name}" if loads.draft else "the target alone"
-        words = f"at its defaults, {drafts}; {server.about}"
-        client = await stack.enter_async_context(server.client())
-        sides.append(PeerSide(name, words, client, runtime, plan.max_tokens))
-    return sides
-
-
-def _peer_draft(
-    plan: Plan, registry: Registry, watcher: Watcher, cancel: threading.Event
-) -> Path | None:
-    """The draft model of the pair; of one that drafts without a model, its first alternative."""
-    for name in (plan.profile.draft, *plan.profile.alternatives):
-        if name is not None and name not in DRAFTERS_WITHOUT_MODEL:
-            break
-    else:
-        return None
-
-    def on_progress(done: int, total: int) -> None:
-        watcher.load(Progress("download", done, total, name))
-
-    model = registry.resolve(name)
-    offline = plan.offline or None
-    return ensure_model(model, offline=offline, cancel=cancel, on_progress=on_progress)
-
-
 async def _composer(
-    plan: Plan, sides: Sequence[Side], runtime: Runtime
+    plan: Plan, sides: Sequence[Side], peer_draft_file: Path | None, runtime: Runtime
 ) -> Callable[[Sequence[Sample], bool], Report]:
     """Makes a report of samples; what does not change while measuring is found out now."""
     started_at = datetime.now(UTC)
@@ -203,6 +177,9 @@ async def _composer(
     models = [
         await asyncio.to_thread(describe_model, *pair) for pair in zip(files, pass_s, strict=True)
     ]
+    peers = (
+        None if peer_draft_file is None else await asyncio.to_thread(describe_file, peer_draft_file)
+    )
     machine = await asyncio.to_thread(describe_machine, plan.threads or default_threads())
     best = bound(models[0].pass_s)
     greedy = [c.name for c in plan.conditions if c.sampling.temperature == 0]
@@ -219,6 +196,7 @@ async def _composer(
             profile=plan.profile.name,
             target=models[0],
             draft=models[1] if len(models) > 1 else None,
+            peer_draft=peers,
             sides=tuple(SideInfo(name=s.name, description=s.description) for s in sides),
             conditions=tuple(_described(condition) for condition in plan.conditions),
             max_tokens=plan.max_tokens,

@@ -76,7 +76,7 @@ def shipped_file(name: str) -> Path:
 
 def _read(path: Path) -> Iterator[Item]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # not at U+2028, as JSON has it
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BenchmarkError(f"{path} cannot be read: {reason}") from error

@@ -48,7 +48,9 @@ class Peer:
         client = httpx.AsyncClient(
             base_url="http://peer", transport=httpx.MockTransport(self._handle)
         )
-        self.side = PeerSide("peer", "", client, cast(Runtime, Runtimes()), 6)
+        self.side = PeerSide(
+            "peer", "", client, cast(Runtime, Runtimes()), 6, lambda: "out of memory"
+        )
 
     def _handle(self, request: httpx.Request) -> httpx.Response:
         assert request.url.path == "/completion"
@@ -116,8 +118,8 @@ async def test_within_a_chat_its_cache_is_used_and_at_the_start_of_one_it_is_not
     ("response", "cause"),
     [
         (httpx.Response(400, json={"error": {"message": "too long"}}), "refuses.*too long"),
-        (httpx.ConnectError("gone"), "does not answer: gone"),
-        (stream(*tokens("x")), "broke off"),
+        (httpx.ConnectError("gone"), "does not answer: gone; its log ends: out of memory"),
+        (stream(*tokens("x")), "broke off.*its log ends: out of memory"),
         (httpx.Response(200, content=b"data: {oops\n\n"), "does not answer"),
         (stream({"error": {"message": "out of memory"}}), "broke off"),
     ],

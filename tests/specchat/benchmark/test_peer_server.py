@@ -9,7 +9,7 @@ import pytest
 
 from specchat.benchmark import peer_server
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.peer_server import PeerModels, PeerServer, find_program
+from specchat.benchmark.peer_server import PeerModels, PeerServer, find_program, require_program
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a script as a program")
 
@@ -68,6 +68,27 @@ async def test_one_that_does_not_start_says_why(tmp_path: Path) -> None:
             await server.ready()
     finally:
         server.close()
+
+
+@posix
+@pytest.mark.parametrize("said", [b"[]", b"<html>"])
+async def test_a_program_that_is_no_llama_server_is_named(tmp_path: Path, said: bytes) -> None:
+    source = SERVES.replace(repr(b'{"build_info": "b123-abc"}'), repr(said))
+    assert source != SERVES
+    server = PeerServer(program(tmp_path, source), MODELS)
+    try:
+        with pytest.raises(BenchmarkError, match="are not those of a llama-server"):
+            await server.ready()
+    finally:
+        server.close()
+
+
+@posix
+def test_a_program_that_cannot_be_run_is_named(tmp_path: Path) -> None:
+    path = program(tmp_path, "\0 no program")
+    with pytest.raises(BenchmarkError, match=f"{path} cannot be run: Exec format"):
+        require_program(path)
+    require_program(program(tmp_path, SERVES))
 
 
 def test_a_program_that_is_not_there_is_named() -> None:

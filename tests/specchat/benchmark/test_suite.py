@@ -45,6 +45,15 @@ def test_an_own_file_takes_the_place_of_the_suite(tmp_path: Path) -> None:
     assert [i.id for i in first_of_each_category(items, 2)] == ["a", "b", "c"]
 
 
+def test_a_line_ends_where_json_lines_do(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        '\ufeff{"id": "a", "category": "x", "prompt": "one\u2028two\x85three"}\r',
+        '{"id": "b", "category": "x", "prompt": "four"}',
+    )
+    assert [i.turns for i in load_suite(file)] == [("one\u2028two\x85three",), ("four",)]
+
+
 @pytest.mark.parametrize(
     ("line", "cause"),
     [
