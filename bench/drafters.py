@@ -51,7 +51,9 @@ class Counts:
         return Counts(*(a + b for a, b in pairs))
 
     def __str__(self) -> str:
-        """Tokens a pass, and the share of draft tokens that stood."""
+        """Tokens a pass, and the share of draft tokens that stood; of an answer that has passes."""
+        if not self.passes:
+            return "–"
         rate = f"{self.accepted / self.drafted:.2f}" if self.drafted else "–"
         return f"{self.tokens / self.passes:.2f} ({rate})"
 
@@ -145,7 +147,9 @@ def _cost(pair: Pair, drafter: Drafter | None, drafted: int) -> float:
     target_s, *others = (seconds[1] for seconds in pair.measure_passes(prefix=256, repeats=9))
     if isinstance(drafter, HeadDrafter):
         return drafter.context.measure_step(prefix=256, repeats=9) / target_s
-    passes = drafter.context.passes / drafted if isinstance(drafter, ModelBased) else 1.0
+    passes = (
+        drafter.context.passes / drafted if isinstance(drafter, ModelBased) and drafted else 1.0
+    )
     return passes * others[0] / target_s
 
 

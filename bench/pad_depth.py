@@ -36,15 +36,18 @@ class PaddingError(Exception):
 def pad_depth(model: Path, times: int, output: Path | None = None) -> Path:
     """Write the padded copy (by default beside `model`) and return its path.
 
-    Raises PaddingError for a model whose layers add to their input through other tensors too.
+    Raises PaddingError for a model whose layers add to their input through other tensors too, and
+    where `output` is `model`.
     """
     if times < 2:
         raise PaddingError(f"a model padded {times} times is not deeper")
+    output = output or model.with_name(f"{model.stem}-padded-x{times}.gguf")
+    if output.exists() and output.samefile(model):
+        raise PaddingError("the copy would take the place of the model")
     reader = GGUFReader(model)
     architecture = str(_value(reader, "general.architecture"))
     depth = int(_value(reader, f"{architecture}.block_count"))
     _check_layers(reader, depth)
-    output = output or model.with_name(f"{model.stem}-padded-x{times}.gguf")
     writer = GGUFWriter(output, architecture)
     _copy_metadata(reader, writer, architecture, depth, times)
     tensors = list(_padded(reader, times))

@@ -136,6 +136,8 @@ def _print_table(names: Sequence[str], found: dict[str, dict[str, list[Chances]]
 
 def _cell(rounds: list[Chances]) -> str:
     """Acceptance of a first draft token, and tokens a round."""
+    if not rounds:
+        return "–"
     first = np.mean([chances[0] for chances in rounds])
     return f"{first:.3f} · {1 + np.mean([chances.sum() for chances in rounds]):.2f}"
 

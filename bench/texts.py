@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
+
 from specchat import locations
+from specchat.benchmark.errors import BenchmarkError
+from specchat.benchmark.suite import first_of_each_category, load_suite
 from specchat.models.ensure import ensure_model
+from specchat.models.growing_file import sha256_of
 from specchat.models.registry import load_registry
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.events import Finished
@@ -21,12 +25,15 @@ from specengine.sampling import SamplingParams
 PROMPTS = Path(__file__).parent / "prompts.jsonl"
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(BaseModel):
     """A prompt and the target's answer to it, as token ids."""
+
+    model_config = ConfigDict(frozen=True)
 
     id: str
     category: str
+    key: str
+    """Hash of all that the answer depends on: target, settings, prompt."""
     prompt: list[int]
     tokens: list[int]
 
@@ -36,8 +43,8 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--system", help="system message, where the template's own is not wanted")
     parser.add_argument("--prompts", type=Path, default=PROMPTS)
     parser.add_argument("--categories", help="only prompts of these, separated by commas")
-    parser.add_argument("--limit", type=int, default=3, help="prompts of each category")
-    parser.add_argument("--max-tokens", type=int, default=200)
+    parser.add_argument("--limit", type=_positive, default=3, help="prompts of each category")
+    parser.add_argument("--max-tokens", type=_positive, default=200)
     parser.add_argument("--texts", type=Path, help="keeps the target's answers for the next run")
 
 
@@ -49,26 +56,28 @@ def model_file(name: str) -> Path:
 def target_texts(
     target: Pair, options: argparse.Namespace, sampling: SamplingParams
 ) -> Iterator[Text]:
-    """Answers to `options.limit` prompts of each category."""
-    known: dict[str, Text] = {}
-    if options.texts is not None and options.texts.exists():
-        lines = options.texts.read_text(encoding="utf-8").splitlines()
-        known = {t.id: t for t in (Text(**json.loads(line)) for line in lines)}
-    wanted = set(options.categories.split(",")) if options.categories else None
-    taken: defaultdict[str, int] = defaultdict(int)
-    for line in options.prompts.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        if wanted is not None and entry["category"] not in wanted:
-            continue
-        taken[entry["category"]] += 1
-        if taken[entry["category"]] > options.limit:
-            continue
-        text = known.get(entry["id"])
+    """Answers to the first turn of `options.limit` prompts of each category.
+
+    Raises BenchmarkError for files that cannot be read or written, and unknown categories.
+    """
+    wanted = options.categories.split(",") if options.categories else ()
+    items = load_suite(options.prompts, wanted)
+    kept: Path | None = options.texts
+    known = {} if kept is None else {text.key: text for text in _read(kept)}
+    file = "" if kept is None else sha256_of(target.files[0])
+    for item in first_of_each_category(items, options.limit):
+        turns = [] if options.system is None else [Turn("system", options.system)]
+        turns.append(Turn("user", item.turns[0]))
+        prompt = encode_chat(target.chat_template, turns, target.vocab)
+        settings = [file, sampling.model_dump(mode="json"), options.max_tokens, prompt]
+        key = sha256(json.dumps(settings).encode()).hexdigest()
+        text = known.get(key)
         if text is None:
-            text = _answer(target, entry, options, sampling)
-            if options.texts is not None:
-                with options.texts.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(vars(text)) + "\n")
+            tokens = _answer(target, prompt, sampling, options.max_tokens)
+            print(f"{item.id}: {len(tokens)} tokens", file=sys.stderr)
+            text = Text(id=item.id, category=item.category, key=key, prompt=prompt, tokens=tokens)
+            if kept is not None:
+                _append(kept, text)
         yield text
 
 
@@ -77,16 +86,35 @@ def categories(texts: Sequence[Text]) -> list[str]:
     return list(dict.fromkeys(text.category for text in texts))
 
 
+def _read(file: Path) -> Iterator[Text]:
+    if not file.exists():
+        return
+    try:
+        for line in filter(None, file.read_text(encoding="utf-8").split("\n")):
+            yield Text.model_validate_json(line)
+    except (OSError, ValueError) as error:
+        raise BenchmarkError(f"{file} is not what an earlier run kept: delete it") from error
+
+
+def _append(file: Path, text: Text) -> None:
+    try:
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(text.model_dump_json() + "\n")
+    except OSError as error:
+        raise BenchmarkError(f"{file} cannot be written: {error.strerror or error}") from error
+
+
 def _answer(
-    target: Pair, entry: dict[str, str], options: argparse.Namespace, sampling: SamplingParams
-) -> Text:
-    turns = [Turn("user", entry["prompt"])]
-    if options.system is not None:
-        turns.insert(0, Turn("system", options.system))
-    prompt = encode_chat(target.chat_template, turns, target.vocab)
+    target: Pair, prompt: Sequence[int], sampling: SamplingParams, max_tokens: int
+) -> list[int]:
     *_, finished = target.answer(
-        prompt, sampling, draft_length=7, max_tokens=options.max_tokens, reproducible=True
+        prompt, sampling, draft_length=7, max_tokens=max_tokens, reproducible=True
     )
     assert isinstance(finished, Finished)
-    print(f"{entry['id']}: {len(finished.tokens)} tokens", file=sys.stderr)
-    return Text(entry["id"], entry["category"], prompt, list(finished.tokens))
+    return list(finished.tokens)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return int(text)

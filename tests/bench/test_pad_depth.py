@@ -104,3 +104,11 @@ def test_layers_of_another_kind_are_refused(tmp_path: Path, parts: list[str]) ->
 def test_padding_once_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PaddingError, match="not deeper"):
         pad_depth(tmp_path / "m.gguf", 1)
+
+
+def test_the_model_is_not_written_over(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.gguf", ["attn_output.weight", "ffn_down.weight"])
+    before = model.read_bytes()
+    with pytest.raises(PaddingError, match="take the place"):
+        pad_depth(model, 2, tmp_path / ".." / tmp_path.name / "m.gguf")
+    assert model.read_bytes() == before
