@@ -70,7 +70,7 @@ _LOCAL_ONLY = (
 @click.option("--min-p", type=float, help="Drop below p of the most probable; 0 is off.")
 @click.option("--max-tokens", type=click.IntRange(min=2), help=f"Default: {_MAX_TOKENS}.")
 @click.option("--repeat", type=click.IntRange(min=1), help=f"Default: {_REPEATS}.")
-@click.option("--reproducible", is_flag=True, help="All sides say the same, bit for bit.")
+@click.option("--reproducible", is_flag=True, help="Our own sides say the same, bit for bit.")
 @click.option(
     "--against",
     metavar="llama-server|PATH",
@@ -86,7 +86,7 @@ _LOCAL_ONLY = (
     help="Length of that line; default: 0, 20, 50, 100 and 200.",
 )
 @click.option("--busy", is_flag=True, help="Add a row with a busy neighbour process.")
-@click.option("--quick", is_flag=True, help="One short greedy answer for each category.")
+@click.option("--quick", is_flag=True, help="One prompt of each category, short and greedy.")
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Keep the JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables.")
 @click.pass_context
