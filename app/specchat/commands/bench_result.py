@@ -74,4 +74,6 @@ def finish(
 def _plain_console() -> Console:
     """Shows names as they are written: categories and prompts are whatever somebody called them."""
     console = Console(markup=False, emoji=False)
-    return console if console.is_terminal else Console(width=_WIDE, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _WIDE
+    return console
