@@ -105,7 +105,7 @@ def run(plan: HybridPlan, registry: Registry, say: Callable[[str], None]) -> Hyb
         except (SpecchatError, SpecEngineError) as failure:
             error = failure
             if server.has_ended:
-                error = BenchmarkError(f"the server has ended: {server.last_words()}")
+                error = BenchmarkError(f"the server has ended; its log ends: {server.last_words()}")
         return HybridOutcome(compose(samples, complete), error)
 
 

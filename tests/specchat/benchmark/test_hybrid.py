@@ -135,7 +135,7 @@ def test_a_server_that_dies_leaves_what_was_measured(
     plan = HybridPlan(profile, items, SamplingParams(temperature=0), (0.0,), max_tokens=4)
     outcome = hybrid.run(plan, load_registry(locations.registry_file()), say)
     assert isinstance(outcome.error, BenchmarkError)
-    assert "the server has ended: " in str(outcome.error)
+    assert "the server has ended; its log ends: " in str(outcome.error)
     assert [sample.way for sample in outcome.report.samples] == ["streaming", "hybrid"]
     assert not outcome.report.complete
 
