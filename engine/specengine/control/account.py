@@ -49,7 +49,6 @@ class Account:
 
     def start(self, cost: float) -> None:
         """The text was read for drafts that take time."""
-        self._ahead -= min(cost, self._spare)
         self._saved -= cost
         self.earned -= cost
 
@@ -58,8 +57,8 @@ class Account:
         if credit is not None:
             self.earned += gained
             gained = self._repaid(gained, credit)
-            if trial or gained > 0:
-                self._saved = min(self._saved + gained, RESERVE if trial else max(0.0, self._saved))
+            if trial and gained < 0:
+                self._saved = max(self._saved + gained, min(self._saved, 0.0))
             gained = max(gained, -self._spare)
         self._ahead = min(self._ahead + gained, RESERVE)
 
@@ -74,9 +73,11 @@ class Account:
 
     def _repaid(self, gained: float, credit: float) -> float:
         """What of `gained` is left: a loss is lent as far as the credit goes, so that drafts that
-        cost nothing need not pay for others; a gain is paid back first.
+        cost nothing need not pay for others; a gain is paid back first, and then for the starts.
         """
         lent = min(max(self._lent - gained, 0.0), max(credit, self._lent))
         gained += lent - self._lent
         self._lent = lent
-        return gained
+        owed = min(max(gained, 0.0), max(-self._saved, 0.0))
+        self._saved += owed
+        return gained - owed

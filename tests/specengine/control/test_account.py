@@ -58,8 +58,10 @@ def test_a_start_is_paid_by_a_share_of_the_passes_or_by_what_its_drafts_gain() -
     assert account.bearable_start(STARTS) == pytest.approx(50 * SHARE)
     account.settle(5.0, 3.0, trial=False)
     assert account.bearable_start(STARTS) == pytest.approx(5 + 50 * SHARE)
-    account.settle(5.0, 3.0, trial=False)
+    assert account.bearable(None) == pytest.approx(STAKE + 50 * SHARE)
+    account.settle(5.0, 3.0, trial=True)
     assert account.bearable_start(STARTS) == STARTS
+    assert account.bearable(None) == pytest.approx(STAKE + 50 * SHARE + 10 + 50 * SHARE - STARTS)
     assert account.earned == 10.0 - STARTS
 
 
@@ -94,9 +96,3 @@ def test_what_was_gained_is_not_for_trials() -> None:
     for _ in range(50):
         account.count_pass()
     assert account.bearable_in_trial(3.0) == pytest.approx(50 * SHARE)
-
-
-def test_a_trial_that_succeeds_pays_for_the_next() -> None:
-    account = Account()
-    account.settle(2.0, 3.0, trial=True)
-    assert account.bearable_in_trial(3.0) == 5.0

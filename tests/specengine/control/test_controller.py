@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -191,10 +193,12 @@ def test_a_draft_model_whose_first_trial_failed_is_tried_again_in_the_next_answe
     lengths = []
     for stands in (False, True):
         controller.begin()
+        offer = model
         for _ in range(30):
-            k = controller.choose([None, model], room=16).length
+            k = controller.choose([None, offer], room=16).length
             if k:
-                controller.observe(model, k, k if stands else 0)
+                controller.observe(offer, k, k if stands else 0)
+                offer = replace(model, start_s=0.0)  # the text was read
             lengths.append(k)
     assert 1 <= sum(k > 0 for k in lengths[:30]) <= 3
     assert lengths[-1] >= 8
