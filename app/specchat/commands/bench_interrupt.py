@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 INTERRUPTED = 130
 """Exit code of a run that shows what it had measured when it was ended."""
@@ -19,9 +20,16 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
     for number in ours:
-        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.signal(number, _interrupt)
     try:
         yield
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(number, frame)
+    raise KeyboardInterrupt  # what shells run in the background ignores Ctrl-C, and not this

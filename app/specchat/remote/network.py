@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_LONGEST_S = 5.0  # that a task may take to end once it is cancelled
+
 
 class NetworkThread:
     """Runs coroutines for other threads."""
@@ -29,7 +31,16 @@ class NetworkThread:
         return self.submit(work).result()
 
     def close(self) -> None:
-        """End the thread; what still runs in it must have been cancelled."""
+        """Cancel what still runs, and end the thread."""
+        self.call(_cancel_others())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=_LONGEST_S)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from specengine.context import Context
-from specengine.control.costs import PassCosts
+from specengine.control.costs import PROMPT, PassCosts
 from specengine.errors import CancelledError
 
 # In the order of what they tell; measured until the time is up.
@@ -27,8 +27,13 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
     widest = _widest(context, _PROMPT)
     if widest < 1:
         return
-    tokens = np.arange(_PROMPT + widest, dtype=np.int32) % context.n_vocab
-    with _unpadded(context), _forgotten_if_cancelled(context.costs, _WIDTHS):
+    tokens = np.arange(_PROMPT + max(widest, PROMPT), dtype=np.int32) % context.n_vocab
+    reads = PROMPT in _essential(context)
+    with _unpadded(context), _forgotten_if_cancelled(context.costs, (*_WIDTHS, PROMPT)):
+        for _ in range(2 if reads else 0):
+            context.forget()
+            context.costs.forget(PROMPT)  # as below
+            context.logits(tokens[:PROMPT])
         context.logits(tokens[:_PROMPT])
         started = time.perf_counter()
         for width in _WIDTHS:
@@ -45,8 +50,17 @@ def is_calibrated(context: Context) -> bool:
     """Whether enough is known of its passes to judge drafts by. What passes without drafts have
     taught is not: widths that were never tried would be guesses, and guesses too high stay.
     """
+    return context.costs.knows(_essential(context))
+
+
+def _essential(context: Context) -> Sequence[int]:
+    """The widths without which nothing is known: of verifying drafts, or, where a pass gives a
+    single row of logits, of making them, which begins with reading the text.
+    """
     widest = _widest(context, _PROMPT)
-    return context.costs.knows(width for width in _ESSENTIAL if width <= widest)
+    if context.max_rows > 1:
+        return [width for width in _ESSENTIAL if width <= widest]
+    return [1, PROMPT] if context.n_ctx > _PROMPT + PROMPT else [1]
 
 
 def measure_widths(

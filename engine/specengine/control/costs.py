@@ -27,12 +27,15 @@ class PassCosts:
 
     def __init__(self, seconds: Mapping[int, float] | None = None) -> None:
         """`seconds`: by width, as an earlier run left them (`as_dict`)."""
+        known = dict(seconds or {})
         # What slows one width slows all: each is kept as its share of a common scale.
-        self._shares = dict(seconds or {})
+        self._shares = {width: s for width, s in known.items() if width < PROMPT}
         self._scale = 1.0
         self._passes = math.inf  # since `begin`
         self._tables: dict[int, list[int]] = {}
         self._prompt_token_s: float | None = None  # in long passes
+        for width in known.keys() - self._shares.keys():
+            self._prompt_token_s = known[width] / width
         # Of catch-ups, by least squares: sums over x tokens after the second that took y seconds.
         self._read_xy = self._read_xx = 0.0
 
@@ -41,11 +44,16 @@ class PassCosts:
         return bool(self._shares)
 
     def as_dict(self) -> dict[int, float]:
-        return {width: self._scale * share for width, share in self._shares.items()}
+        """Seconds by width with a row of logits for each token; for PROMPT with a single row."""
+        known = {width: self._scale * share for width, share in self._shares.items()}
+        if self._prompt_token_s is not None:
+            known[PROMPT] = PROMPT * self._prompt_token_s
+        return known
 
     def knows(self, widths: Iterable[int]) -> bool:
-        """Whether all of `widths` have been measured."""
-        return all(width in self._shares for width in widths)
+        """Whether all of `widths` have been measured; PROMPT stands for long passes."""
+        reads = self._prompt_token_s is not None
+        return all(reads if width >= PROMPT else width in self._shares for width in widths)
 
     def measured(self, width: int) -> float | None:
         """Seconds of a pass of exactly this width, None where none was ever measured."""
@@ -126,6 +134,8 @@ class PassCosts:
 
     def forget(self, width: int) -> None:
         """Drop what was measured for `width`: its first pass is no measure of the next."""
+        if width >= PROMPT:
+            self._prompt_token_s = None
         self._shares.pop(width, None)
         self._tables.clear()
 

@@ -100,11 +100,22 @@ def test_passes_without_drafts_do_not_count_as_a_calibration() -> None:
     assert is_calibrated(context)
 
 
-def test_a_model_that_never_verifies_is_calibrated_by_passes_over_one_token() -> None:
+def test_a_model_that_never_verifies_is_calibrated_by_a_draft_token_and_by_reading() -> None:
+    """What reading costs, guessed four times too high, once kept a draft model from being used."""
     context = Context(PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=1))
     assert not is_calibrated(context)
     calibrate(context, budget_s=-1)
     assert is_calibrated(context)
+    costs = context.costs
+    assert set(costs.as_dict()) == {1, 32}
+    assert costs.prompt_seconds(64) / costs.seconds(1) == pytest.approx(64 * 32, rel=0.1)
+
+
+def test_where_no_long_text_fits_none_is_read() -> None:
+    context = Context(PricedKVCache(markov(8, 1), 8, n_ctx=40, max_rows=1))
+    calibrate(context, budget_s=-1)
+    assert is_calibrated(context)
+    assert set(context.costs.as_dict()) == {1}
 
 
 def test_answers_that_pad_their_passes_are_calibrated_once_too() -> None:

@@ -164,7 +164,7 @@ def test_every_pass_of_a_context_is_observed() -> None:
     assert not context.costs
     assert context.costs.prompt_seconds(400) == pytest.approx(0.01)
     context.logits(np.arange(46) % 8, last=6)
-    assert context.costs.as_dict() == pytest.approx({6: 0.001})
+    assert context.costs.as_dict() == pytest.approx({6: 0.001, PROMPT: 0.0008})
 
 
 def test_a_context_that_gives_one_row_learns_what_gaps_cost() -> None:
@@ -189,3 +189,15 @@ def test_calibration_of_a_context_that_is_too_small_does_nothing() -> None:
     cache = FakeKVCache(markov(8, seed=1), 8, n_ctx=16)
     calibrate(Context(cache))
     assert cache.passes == 0
+
+
+def test_what_reading_costs_is_kept_for_the_next_run() -> None:
+    costs = PassCosts({1: 0.02})
+    assert not costs.knows((1, 32))
+    costs.observe_prompt(100, 0.3)
+    again = PassCosts(costs.as_dict())
+    assert again.knows((1, 32))
+    assert again.prompt_seconds(200) == pytest.approx(0.6)
+    assert again.seconds(17) == PassCosts({1: 0.02}).seconds(17)
+    again.forget(32)
+    assert not again.knows((32,))
