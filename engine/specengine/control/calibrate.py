@@ -17,6 +17,7 @@ from specengine.errors import CancelledError
 _WIDTHS = (1, 5, 2, 9, 3, 17, 4, 6, 8, 12, 7, 13)
 _ESSENTIAL = (1, 5)  # measured whatever it takes: without both nothing is known of drafting
 _PROMPT = 16  # tokens before the measured ones
+_TEXT = 2 * PROMPT  # read to see what reading costs; the shorter the dearer each token
 
 
 def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
@@ -27,13 +28,13 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
     widest = _widest(context, _PROMPT)
     if widest < 1:
         return
-    tokens = np.arange(_PROMPT + max(widest, PROMPT), dtype=np.int32) % context.n_vocab
+    tokens = np.arange(_PROMPT + max(widest, _TEXT), dtype=np.int32) % context.n_vocab
     reads = PROMPT in _essential(context)
     with _unpadded(context), _forgotten_if_cancelled(context.costs, (*_WIDTHS, PROMPT)):
         for _ in range(2 if reads else 0):
             context.forget()
             context.costs.forget(PROMPT)  # as below
-            context.logits(tokens[:PROMPT])
+            context.logits(tokens[:_TEXT])
         context.logits(tokens[:_PROMPT])
         started = time.perf_counter()
         for width in _WIDTHS:
@@ -60,7 +61,7 @@ def _essential(context: Context) -> Sequence[int]:
     widest = _widest(context, _PROMPT)
     if context.max_rows > 1:
         return [width for width in _ESSENTIAL if width <= widest]
-    return [1, PROMPT] if context.n_ctx > _PROMPT + PROMPT else [1]
+    return [1, PROMPT] if context.n_ctx > _TEXT else [1]
 
 
 def measure_widths(

@@ -247,7 +247,7 @@ class AdaptiveDraftLength:
         """Whether the account can bear that the text is read for nothing."""
         if not offer.start_s:
             return True
-        stake = _RETRY * min(1.0, self._trust) if retry else _START * self._trust
+        stake = _RETRY if retry else _START * self._trust
         bearable = self._account.bearable_start(stake * self._worth(offer))
         return offer.start_s <= bearable * self._pass_seconds(1)
 

@@ -30,3 +30,17 @@ def test_what_is_ignored_stays_ignored() -> None:
             assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_a_run_in_the_background_which_ignores_ctrl_c_is_ended_by_kill() -> None:
+    before = (
+        signal.signal(signal.SIGINT, signal.SIG_IGN),
+        signal.signal(signal.SIGTERM, signal.SIG_DFL),
+    )
+    try:
+        with pytest.raises(KeyboardInterrupt), ended_as_by_ctrl_c():
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])

@@ -108,7 +108,7 @@ def test_a_model_that_never_verifies_is_calibrated_by_a_draft_token_and_by_readi
     assert is_calibrated(context)
     costs = context.costs
     assert set(costs.as_dict()) == {1, 32}
-    assert costs.prompt_seconds(64) / costs.seconds(1) == pytest.approx(64 * 32, rel=0.1)
+    assert costs.prompt_seconds(64) / costs.seconds(1) == pytest.approx(64 * 64, rel=0.1)
 
 
 def test_where_no_long_text_fits_none_is_read() -> None:
