@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from specchat.benchmark.report import Comparison, Report
 from specchat.benchmark.sides import ADAPTIVE
 from specchat.benchmark.summary import ALONE
+from specchat.benchmark.table import percent
 
 PEERS = {"llama-server-alone": "llama-server", "llama-server": "llama-server with its draft"}
 """Sides of a peer, and what the heading calls them."""
@@ -33,10 +34,10 @@ def table(report: Report) -> list[str]:
         if (comparison.side, comparison.over) != (ADAPTIVE, ALONE):
             continue
         cells = [_label(report, comparison), str(comparison.prompts), _ratio(comparison)]
-        cells.append(_percent(comparison.of_bound, 0))
+        cells.append(percent(comparison.of_bound))
         cells += [_ratio(compared.get((condition, category, ADAPTIVE, peer))) for peer in peers]
         cells += [
-            _percent(outside.get((condition, category, side)), 1) for side in (ALONE, ADAPTIVE)
+            percent(outside.get((condition, category, side)), 1) for side in (ALONE, ADAPTIVE)
         ]
         lines.append(_row(cells))
     return lines
@@ -61,10 +62,6 @@ def _ratio(comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
     return f"{comparison.ratio.median:.2f} ({comparison.worst.ratio:.2f})"
-
-
-def _percent(share: float | None, digits: int) -> str:
-    return "" if share is None else f"{100 * share:.{digits}f}%"
 
 
 def _row(cells: list[str]) -> str:

@@ -17,6 +17,7 @@ import httpx
 
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.peer_server import free_port
+from specchat.benchmark.server_log import last_words
 
 THREADS = 1  # of the server, and of the client
 
@@ -57,10 +58,8 @@ class Serving:
         return self._process.poll() is not None
 
     def last_words(self) -> str:
-        """The last line of its log: why it failed."""
-        self._log.seek(0)
-        lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+        """As `server_log.last_words`."""
+        return last_words(self._log)
 
 
 @contextmanager

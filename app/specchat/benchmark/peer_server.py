@@ -19,6 +19,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from specchat.benchmark.errors import BenchmarkError
+from specchat.benchmark.server_log import last_words, read_log
 
 NAME = "llama-server"
 _PACKAGE = "xllamacpp"
@@ -85,7 +86,7 @@ class PeerServer:
                     f"--against {self._against}: its /props are not those of a llama-server"
                 ) from error
         # The package says both in its log, a program only its version, and where asked.
-        told = re.search(r"^build_info: (.+)\nsystem_info: (.+)", self._read_log(), re.MULTILINE)
+        told = re.search(r"^build_info: (.+)\nsystem_info: (.+)", read_log(self._log), re.MULTILINE)
         if told is not None:
             features = " ".join(re.findall(r"(\w+) = 1\b", told[2]))
             self.about = f"{told[1]}, built for {features}"
@@ -96,9 +97,8 @@ class PeerServer:
         return httpx.AsyncClient(base_url=self._address, timeout=_PATIENCE_S, trust_env=False)
 
     def last_words(self) -> str:
-        """The last line of its log: why it failed."""
-        lines = self._read_log().strip().splitlines()
-        return lines[-1].strip() if lines else "it said nothing"
+        """As `server_log.last_words`."""
+        return last_words(self._log)
 
     def close(self) -> None:
         self._process.terminate()
@@ -115,10 +115,6 @@ class PeerServer:
         except httpx.TransportError:
             return False  # it does not listen yet
         return response.status_code == httpx.codes.OK
-
-    def _read_log(self) -> str:
-        self._log.seek(0)
-        return self._log.read().decode("utf-8", "replace")
 
 
 def require_program(against: str) -> None:

@@ -64,8 +64,8 @@ def _work_table(condition: str, figures: Sequence[Figures]) -> Table:
     columns = ("", "side", "accepted", "per pass", "first", "overhead", "same text")
     table = _plain_table(f"{condition}: work", (*columns, "J/token") if with_energy else columns)
     for label, f in _labelled(figures):
-        cells = [_percent(f.acceptance_rate), _number(f.tokens_per_pass)]
-        cells += [f"{f.ttft_s.median:.2f} s", _percent(f.overhead, 1), _percent(f.same_text)]
+        cells = [percent(f.acceptance_rate), _number(f.tokens_per_pass)]
+        cells += [f"{f.ttft_s.median:.2f} s", percent(f.overhead, 1), percent(f.same_text)]
         cells += [_number(f.joules_per_token)] if with_energy else []
         table.add_row(label, f.side, *cells)
     return table
@@ -110,11 +110,12 @@ def _ratio_cells(row: Comparison | None) -> list[str]:
         f"{row.ratio.median:.2f}",
         f"{row.ratio.low:.2f}–{row.ratio.high:.2f}",
         f"{row.worst.ratio:.2f} {row.worst.prompt}{turn}",
-        _percent(row.of_bound),
+        percent(row.of_bound),
     ]
 
 
-def _percent(share: float | None, digits: int = 0) -> str:
+def percent(share: float | None, digits: int = 0) -> str:
+    """Empty for None."""
     return "" if share is None else f"{100 * share:.{digits}f}%"
 
 

@@ -16,7 +16,7 @@ from specengine.errors import CancelledError
 # In the order of what they tell; measured until the time is up.
 _WIDTHS = (1, 5, 2, 9, 3, 17, 4, 6, 8, 12, 7, 13)
 _ESSENTIAL = (1, 5)  # measured whatever it takes: without both nothing is known of drafting
-_PROMPT = 16  # tokens before the measured ones
+_PREFIX = 16  # tokens before the measured ones
 _TEXT = 2 * PROMPT  # read to see what reading costs; the shorter the dearer each token
 
 
@@ -25,23 +25,23 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
 
     Empties the cache. Raises CancelledError where the context is aborted: nothing was measured.
     """
-    widest = _widest(context, _PROMPT)
+    widest = _widest(context, _PREFIX)
     if widest < 1:
         return
-    tokens = np.arange(_PROMPT + max(widest, _TEXT), dtype=np.int32) % context.n_vocab
+    tokens = np.arange(_PREFIX + max(widest, _TEXT), dtype=np.int32) % context.n_vocab
     reads = PROMPT in _essential(context)
     with _unpadded(context), _forgotten_if_cancelled(context.costs, (*_WIDTHS, PROMPT)):
         for _ in range(2 if reads else 0):
             context.forget()
             context.costs.forget(PROMPT)  # as below
             context.logits(tokens[:_TEXT])
-        context.logits(tokens[:_PROMPT])
+        context.logits(tokens[:_PREFIX])
         started = time.perf_counter()
         for width in _WIDTHS:
             late = time.perf_counter() - started > budget_s
             if width > widest or (late and width not in _ESSENTIAL):
                 continue
-            sequence = tokens[: _PROMPT + width]
+            sequence = tokens[: _PREFIX + width]
             context.logits(sequence, last=width)
             context.costs.forget(width)  # the first pass of a width also builds its graph
             context.logits(sequence, last=width)
@@ -58,7 +58,7 @@ def _essential(context: Context) -> Sequence[int]:
     """The widths without which nothing is known: of verifying drafts, or, where a pass gives a
     single row of logits, of making them, which begins with reading the text.
     """
-    widest = _widest(context, _PROMPT)
+    widest = _widest(context, _PREFIX)
     if context.max_rows > 1:
         return [width for width in _ESSENTIAL if width <= widest]
     return [1, PROMPT] if context.n_ctx > _TEXT else [1]

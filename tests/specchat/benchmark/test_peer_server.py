@@ -10,6 +10,7 @@ import pytest
 from specchat.benchmark import peer_server
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.peer_server import PeerModels, PeerServer, find_program, require_program
+from specchat.benchmark.server_log import read_log
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a script as a program")
 
@@ -51,8 +52,8 @@ async def test_a_named_program_gets_the_files_and_is_ended(tmp_path: Path) -> No
         assert psutil.pid_exists(pid)
         assert server.about == "llama-server b123-abc"
         arguments = "-m t.gguf -md d.gguf -c 512 -np 1 -t 2 -tb 2 --host 127.0.0.1 --port"
-        assert f"arguments: {arguments}" in server._read_log()
-        assert "draft: draft-simple" in server._read_log()
+        assert f"arguments: {arguments}" in read_log(server._log)
+        assert "draft: draft-simple" in read_log(server._log)
         async with server.client() as client:
             assert (await client.get("/health")).status_code == 200
     finally:
