@@ -9,6 +9,7 @@ and whitespace is limited, since small models run away in it.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
@@ -34,10 +35,12 @@ _SHARED_RULES = {
     "object": '"{" space (member ("," space member)*)? "}"',
     "array": '"[" space (value space ("," space value space)*)? "]"',
     "value": "object | array | string | number | boolean | null",
-    "day": '"0" [1-9] | [12] [0-9]',
-    "day-of-month": '("0" [13578] | "1" [02]) "-" (day | "3" [01]) | '
-    '("0" [469] | "11") "-" (day | "30") | "02-" day',
-    "date": '[0-9]{4} "-" day-of-month',
+    "day": '"0" [1-9] | "1" [0-9] | "2" [0-8]',  # that every month has
+    "day-of-month": '("0" [1-9] | "1" [0-2]) "-" day | ("0" [13-9] | "1" [0-2]) "-" ("29" | "30") |'
+    ' ("0" [13578] | "1" [02]) "-31"',
+    "fourth": '"0" [48] | [2468] [048] | [13579] [26]',  # multiples of four, but 00
+    "leap-year": '[0-9] [0-9] fourth | ("00" | fourth) "00"',
+    "date": '[0-9]{4} "-" day-of-month | leap-year "-02-29"',
     "clock": '([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9]',
     "time": 'clock ":" [0-5] [0-9] ("." [0-9]{1,6})? ("Z" | [-+] clock)',
     "date-time": 'date "T" time',
@@ -56,7 +59,7 @@ _KEYWORDS = {  # that describe a type, and can be enforced
     "array": frozenset({"items", "prefixItems", "minItems", "maxItems"}),
     "string": frozenset({"minLength", "maxLength", "format"}),
     "integer": frozenset({"minimum", "exclusiveMinimum"}),
-    "number": frozenset({"minimum"}),
+    "number": frozenset({"minimum", "exclusiveMinimum"}),
     "boolean": frozenset[str](),
     "null": frozenset[str](),
 }
@@ -68,7 +71,17 @@ _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
     "number": (int, float),
     "null": type(None),
 }
+_SHAPES = {  # what the value of a keyword has to be
+    **dict.fromkeys(("$ref", "format"), "a string"),
+    **dict.fromkeys(("anyOf", "oneOf", "allOf", "enum", "required", "prefixItems"), "an array"),
+    "properties": "an object",
+    "additionalProperties": "a schema",
+    "items": "a schema",
+    **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), "an integer from 0 on"),
+    **dict.fromkeys(("minimum", "exclusiveMinimum"), "a number"),
+}
 _MOST_REPEATS = 2000  # llama.cpp's limit
+_SHOWN = 80  # characters of what a person wrote, in an error
 
 
 def json_schema_to_gbnf(text: str) -> str:
@@ -77,12 +90,17 @@ def json_schema_to_gbnf(text: str) -> str:
     Raises GrammarError, naming the place in the schema that cannot be used.
     """
     try:
-        schema = json.loads(text, parse_constant=_refuse_constant)
+        schema = json.loads(text, parse_int=_integer_or_infinity, parse_constant=_refuse_constant)
         return _Converter(schema).gbnf()
     except json.JSONDecodeError as error:
         raise GrammarError(f"the JSON schema is not JSON: {error}") from error
     except RecursionError as error:
         raise GrammarError("the JSON schema is nested too deeply") from error
+
+
+def _integer_or_infinity(digits: str) -> float:
+    """Python reads no longer integers; infinity is refused where it is used, by its place."""
+    return int(digits) if len(digits) < sys.int_info.str_digits_check_threshold else float(digits)
 
 
 def _refuse_constant(name: str) -> None:
@@ -106,25 +124,25 @@ class _Converter:
     def _visit(self, schema: Any, at: str) -> str:
         if schema is True or schema == {}:
             return "value"
-        schema = _typed(schema, dict, at)
+        _check_shapes(schema, at)
         keywords = schema.keys() - _ANNOTATIONS
         if "$ref" in schema:
             _only(keywords, {"$ref"}, at)
-            return self._ref(_typed(schema["$ref"], str, f"{at}/$ref"))
+            return self._ref(schema["$ref"], at)
         for union in ("anyOf", "oneOf", "allOf"):
             if union in schema:
                 _only(keywords, {union}, at)
-                return self._union(union, _typed(schema[union], list, at), f"{at}/{union}")
+                return self._union(union, schema[union], at)
         types = schema.get("type", _implied_types(keywords))
         types = types if isinstance(types, list) else [types]
         for name in types:
             if not isinstance(name, str) or name not in _KEYWORDS:
-                raise GrammarError(f"the JSON schema at {at} has the unknown type {name!r}")
+                raise _refused(f"{at}/type", f"has the unknown type '{_shown(name)}'")
         for values in ("const", "enum"):
             if values in schema:
                 _only(keywords, {values, "type"}, at)
                 listed = [schema["const"]] if values == "const" else schema["enum"]
-                return _constants(_typed(listed, list, at), types, at)
+                return _constants(listed, types, f"{at}/{values}")
         if not types:
             _only(keywords, set(), at)
             return "value"
@@ -148,35 +166,38 @@ class _Converter:
         self._rules[name] = body
         return name
 
-    def _ref(self, ref: str) -> str:
+    def _ref(self, ref: str, at: str) -> str:
         if ref not in self._refs:
-            if not (ref == "#" or ref.startswith("#/")):
-                raise GrammarError(f"the JSON schema refers to {ref!r}, which is not inside of it")
+            found = self._resolve(ref, at)
             name = self._refs[ref] = self._rule("")  # named first: a schema may hold itself
-            self._rules[name] = self._visit(self._resolve(ref), ref)
+            self._rules[name] = self._visit(found, ref)
         return self._refs[ref]
 
-    def _resolve(self, ref: str) -> Any:
+    def _resolve(self, ref: str, at: str) -> Any:
+        if not (ref == "#" or ref.startswith("#/")):
+            raise _refused(at, f"refers to '{_shown(ref)}', which is not inside of the schema")
         found = self._schema
         for part in ref.split("/")[1:]:
             key = unquote(part).replace("~1", "/").replace("~0", "~")
             try:
-                found = found[int(key)] if isinstance(found, list) else found[key]
+                found = found[_index(key)] if isinstance(found, list) else found[key]
             except (KeyError, IndexError, ValueError, TypeError):
-                raise GrammarError(f"the JSON schema refers to {ref!r}, which it lacks") from None
+                raise _refused(at, f"refers to '{_shown(ref)}', which the schema lacks") from None
         return found
 
     def _union(self, kind: str, schemas: list[Any], at: str) -> str:
         if not schemas or (kind == "allOf" and len(schemas) > 1):
             raise _unenforceable(kind, at)
-        return _either(self._visit(each, f"{at}/{i}") for i, each in enumerate(schemas))
+        return _either(self._visit(each, f"{at}/{kind}/{i}") for i, each in enumerate(schemas))
 
     def _object(self, schema: dict[str, Any], at: str) -> str:
-        properties = _typed(schema.get("properties", {}), dict, f"{at}/properties")
-        required = _typed(schema.get("required", []), list, f"{at}/required")
+        properties: dict[str, Any] = schema.get("properties", {})
+        required = schema.get("required", [])
         for name in required:
-            if _typed(name, str, f"{at}/required") not in properties:
-                raise GrammarError(f"the JSON schema at {at} requires {name!r}, which it lacks")
+            if not isinstance(name, str):
+                raise _refused(f"{at}/required", "should name properties")
+            if name not in properties:
+                raise _refused(at, f"requires '{_shown(name)}', which it lacks")
         if properties:
             return self._members(
                 [
@@ -192,8 +213,9 @@ class _Converter:
         return self._rule(f'"{{" space ({member} ("," space {member})*)? "}}"')
 
     def _member(self, name: str, schema: Any, at: str) -> str:
-        value = self._visit(schema, f"{at}/{name}")
-        return self._rule(f'{_literal(name)} ":" space {value} space')
+        at = f"{at}/{name.replace('~', '~0').replace('/', '~1')}"
+        value = self._visit(schema, at)
+        return self._rule(f'{_literal(name, at)} ":" space {value} space')
 
     def _members(self, members: list[tuple[str, bool]]) -> str:
         """An object of these members in order; each is a rule and whether it has to be there."""
@@ -210,7 +232,7 @@ class _Converter:
     def _array(self, schema: dict[str, Any], at: str) -> str:
         least, most = _bounds(schema, "Items", at)
         if "prefixItems" in schema:
-            prefix = _typed(schema["prefixItems"], list, f"{at}/prefixItems")
+            prefix = schema["prefixItems"]
             if not least <= len(prefix) <= (len(prefix) if most is None else most):
                 raise _unenforceable("prefixItems of another length than minItems and maxItems", at)
             items = [self._visit(s, f"{at}/prefixItems/{i}") for i, s in enumerate(prefix)]
@@ -219,7 +241,9 @@ class _Converter:
             )
         if schema.get("items") is False:
             most = 0
-        if most == 0 and least == 0:
+            if least:
+                raise _refused(at, f"asks for {least} items and allows none")
+        if most == 0:
             return '"[" space "]"'
         item = self._rule(self._visit(schema.get("items", True), f"{at}/items") + " space")
         fewest = max(least - 1, 0)
@@ -238,7 +262,7 @@ def _string(schema: dict[str, Any], at: str) -> str:
 def _integer(schema: dict[str, Any], at: str) -> str:
     least = schema.get("minimum", 0)
     if "exclusiveMinimum" in schema:
-        above = _typed(schema["exclusiveMinimum"], int, at)
+        above = schema["exclusiveMinimum"]
         least = max(schema.get("minimum", above + 1), above + 1)
     if least not in (0, 1):
         raise _unenforceable("minimum other than 0 or 1", at)
@@ -246,6 +270,8 @@ def _integer(schema: dict[str, Any], at: str) -> str:
 
 
 def _number(schema: dict[str, Any], at: str) -> str:
+    if "exclusiveMinimum" in schema:
+        raise _unenforceable("exclusiveMinimum", at)
     if schema["minimum"] != 0:
         raise _unenforceable("minimum other than 0", at)
     return "unsigned"
@@ -253,14 +279,11 @@ def _number(schema: dict[str, Any], at: str) -> str:
 
 def _bounds(schema: dict[str, Any], what: str, at: str) -> tuple[int, int | None]:
     """`minWhat` and `maxWhat` of the schema."""
-    least = _typed(schema.get(f"min{what}", 0), int, f"{at}/min{what}")
-    most = schema.get(f"max{what}")
-    if most is not None:
-        _typed(most, int, f"{at}/max{what}")
-        if not 0 <= least <= most:
-            raise GrammarError(f"the JSON schema at {at} asks for {least} to {most} {what.lower()}")
+    least, most = schema.get(f"min{what}", 0), schema.get(f"max{what}")
     if max(least, most or 0) > _MOST_REPEATS:
-        raise GrammarError(f"the JSON schema at {at} asks for over {_MOST_REPEATS} {what.lower()}")
+        raise _refused(at, f"asks for over {_MOST_REPEATS} {what.lower()}")
+    if most is not None and least > most:
+        raise _refused(at, f"asks for {least} to {most} {what.lower()}")
     return least, most
 
 
@@ -272,8 +295,8 @@ def _constants(values: list[Any], types: list[Any], at: str) -> str:
     if types:
         values = [value for value in values if any(_is_a(value, name) for name in types)]
     if not values:
-        raise GrammarError(f"the JSON schema at {at} allows no value")
-    return _either(_literal(value) for value in values)
+        raise _refused(at, "allows no value")
+    return _either(_literal(value, at) for value in values)
 
 
 def _is_a(value: Any, name: str) -> bool:
@@ -282,9 +305,15 @@ def _is_a(value: Any, name: str) -> bool:
     return isinstance(value, _PYTHON_TYPES.get(name, ()))
 
 
-def _literal(value: Any) -> str:
-    """A GBNF literal for the JSON text of `value`."""
-    text = json.dumps(value, ensure_ascii=False)
+def _literal(value: Any, at: str) -> str:
+    """A GBNF literal for the JSON text of `value`, which stands `at` some place of the schema."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise _refused(at, "holds half of a surrogate pair, which is no character") from None
+    except ValueError:
+        raise _refused(at, "holds a number that is too large") from None
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -303,13 +332,41 @@ def _only(keywords: Any, enforced: set[str], at: str) -> None:
         raise _unenforceable(unknown[0], at)
 
 
+def _check_shapes(schema: Any, at: str) -> None:
+    """Raises GrammarError where `schema`, or the value of one of its keywords, has a wrong type."""
+    if not isinstance(schema, dict):
+        raise _refused(at, "should be an object")
+    for keyword in schema.keys() & _SHAPES.keys():
+        value, shape = schema[keyword], _SHAPES[keyword]
+        fits = {
+            "a string": isinstance(value, str),
+            "an array": isinstance(value, list),
+            "an object": isinstance(value, dict),
+            "a schema": isinstance(value, dict | bool),
+            "a number": _is_a(value, "number"),
+            "an integer from 0 on": _is_a(value, "integer") and value >= 0,
+        }
+        if not fits[shape]:
+            raise _refused(f"{at}/{keyword}", f"should be {shape}")
+
+
+def _index(key: str) -> int:
+    """A place in an array as a reference writes it. Raises ValueError."""
+    if not (key.isascii() and key.isdecimal()):
+        raise ValueError
+    return int(key)
+
+
 def _unenforceable(what: str, at: str) -> GrammarError:
-    return GrammarError(
-        f"the JSON schema at {at} has {what}, which a grammar cannot enforce: leave it out"
-    )
+    return _refused(at, f"has {_shown(what)}, which a grammar cannot enforce: leave it out")
 
 
-def _typed(value: Any, kind: type, at: str) -> Any:
-    if not isinstance(value, kind):
-        raise GrammarError(f"the JSON schema at {at} should be a {kind.__name__}")
-    return value
+def _refused(at: str, why: str) -> GrammarError:
+    """One line that says what is wrong at a place in the schema."""
+    return GrammarError(f"the JSON schema at {_shown(at)} {why}")
+
+
+def _shown(written: Any) -> str:
+    """What a person wrote, fit for one line: its end where it is long."""
+    text = repr(written)[1:-1] if isinstance(written, str) else repr(written)
+    return text if len(text) <= _SHOWN else f"…{text[-_SHOWN:]}"

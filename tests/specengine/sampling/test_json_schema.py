@@ -1,5 +1,6 @@
 """What the grammar of a schema lets through, asked of llama.cpp with SmolLM2's vocabulary."""
 
+import itertools
 import json
 from typing import Any
 
@@ -88,6 +89,11 @@ def accepts(smollm: SmolLM, schema: Any, text: str) -> bool:
         ({"anyOf": [{"type": "integer"}, {"const": "x"}]}, ["1", '"x"'], ['"y"']),
         ({"allOf": [{"$ref": "#/$defs/x"}], "$defs": {"x": {"const": 1}}}, ["1"], ["2"]),
         ({"type": "string", "format": "date"}, ['"2024-02-29"'], ['"2024-02-30"', '"2024-04-31"']),
+        (
+            {"type": "string", "format": "date"},
+            [f'"{day}"' for day in ("2000-02-29", "2023-02-28", "1996-02-29", "2023-04-30")],
+            [f'"{day}"' for day in ("2023-02-29", "1900-02-29", "2022-02-30", "2023-13-01")],
+        ),
         ({"type": "string", "format": "date-time"}, ['"2024-12-31T23:59:59Z"'], ['"2024-12-31"']),
         (
             {"type": "string", "format": "uuid"},
@@ -111,8 +117,8 @@ def test_the_grammar_lets_through_what_is_valid_and_nothing_else(
     [
         ('{"type": ', "is not JSON"),
         ("[" * 100_000, "nested too deeply"),
-        ("[]", "at # should be a dict"),
-        ("false", "at # should be a dict"),
+        ("[]", "at # should be an object"),
+        ("false", "at # should be an object"),
         ('{"const": NaN}', "holds NaN"),
         ('{"type": "text"}', "unknown type 'text'"),
         ('{"type": [["a"]]}', "unknown type"),
@@ -126,8 +132,8 @@ def test_the_grammar_lets_through_what_is_valid_and_nothing_else(
         ('{"type": "string", "minItems": 3}', "has minItems"),
         ('{"properties": {}, "anyOf": []}', "has properties"),
         ('{"type": "object", "required": ["a"]}', "requires 'a', which it lacks"),
-        ('{"$ref": "#/$defs/x"}', "refers to '#/$defs/x', which it lacks"),
-        ('{"$ref": "https://a.example/x"}', "which is not inside of it"),
+        ('{"$ref": "#/$defs/x"}', "refers to '#/$defs/x', which the schema lacks"),
+        ('{"$ref": "https://a.example/x"}', "which is not inside of the schema"),
         ('{"type": "string", "maxLength": 1000000}', "over 2000 length"),
         ('{"type": "string", "minLength": 3, "maxLength": 2}', "asks for 3 to 2 length"),
         ('{"enum": []}', "allows no value"),
@@ -140,6 +146,63 @@ def test_what_cannot_be_enforced_is_refused_and_named(schema: str, reason: str) 
         json_schema_to_gbnf(schema)
     assert reason in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+KEYWORDS = {
+    *("type", "const", "enum", "anyOf", "oneOf", "allOf", "$ref", "format", "minLength"),
+    *("maxLength", "minItems", "maxItems", "items", "prefixItems", "minimum", "exclusiveMinimum"),
+    *("properties", "required", "additionalProperties", "title", "pattern", "$defs"),
+}
+WRONG_VALUES = ["null", "true", "-1", "0.5", "1e400", "9" * 5000, '"x"', '["x"]', '{"x": "x"}']
+
+
+@pytest.mark.parametrize("keyword", sorted(KEYWORDS))
+def test_a_keyword_with_a_wrong_value_gives_a_grammar_or_one_line_that_names_the_place(
+    keyword: str, smollm: SmolLM
+) -> None:
+    types = ("", '"type": "integer", ', '"type": ["string", "array", "number"], ')
+    for wrong, kind in itertools.product(WRONG_VALUES, types):
+        schema = f'{{"properties": {{"a": {{{kind}"{keyword}": {wrong}}}}}}}'
+        try:
+            Grammar(json_schema_to_gbnf(schema), smollm.vocab_pointer, 0)
+        except GrammarError as refused:
+            line = str(refused)
+            assert line.startswith("the JSON schema at #/properties/a"), schema[:99]
+            assert "\n" not in line
+            assert len(line) < 250
+
+
+@pytest.mark.parametrize(
+    ("schema", "line"),
+    [
+        ('{"const": 1e400}', "at #/const holds a number that is too large"),
+        ('{"enum": [1, [-1e400]]}', "at #/enum holds a number that is too large"),
+        (f'{{"const": {"7" * 5000}}}', "at #/const holds a number that is too large"),
+        (f'{{"minimum": {"7" * 5000}}}', "at # has minimum other than 0 or 1"),
+        ('{"exclusiveMinimum": 0, "minimum": "x"}', "at #/minimum should be a number"),
+        ('{"type": "number", "minimum": false}', "at #/minimum should be a number"),
+        ('{"format": ["date"]}', "at #/format should be a string"),
+        ('{"minItems": -1}', "at #/minItems should be an integer from 0 on"),
+        ('{"minLength": true}', "at #/minLength should be an integer from 0 on"),
+        ('{"items": false, "minItems": 2}', "at # asks for 2 items and allows none"),
+        ('{"type": ["integer", "number"], "exclusiveMinimum": 0}', "at # has exclusiveMinimum"),
+        ('{"const": "\\ud800"}', "at #/const holds half of a surrogate pair"),
+        ('{"properties": {"\\udfff": {}}}', "holds half of a surrogate pair"),
+        ('{"properties": {"a\\nb/c": {"not": {}}}}', r"at #/properties/a\nb~1c has not,"),
+        ('{"a\\nb": 1}', r"at # has a\nb,"),
+        (f'{{"properties": {{"{"n" * 9999}": {{"not": {{}}}}}}}}', "nnn has not,"),
+        (f'{{"type": "{"t" * 9999}"}}', "unknown type"),
+        ('{"$ref": "#/allOf/-1", "allOf": [{}]}', "at # has allOf"),
+        ('{"properties": {"a": {"$ref": "#/x/-1"}}, "x": []}', "at # has x"),
+        ('{"items": {"$ref": "#/$defs/-1"}, "$defs": [{}]}', "at #/items refers to '#/$defs/-1'"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_place_in_one_short_line(schema: str, line: str) -> None:
+    with pytest.raises(GrammarError) as refused:
+        json_schema_to_gbnf(schema)
+    assert line in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 250
 
 
 def test_a_schema_that_only_holds_itself_is_refused(smollm: SmolLM) -> None:
