@@ -28,6 +28,13 @@ class Vocab(Protocol):
         ...
 
     @property
+    def user_defined(self) -> dict[str, int]:
+        """Text of each token that encoding matches wherever it stands, and its id. Some act as
+        control tokens.
+        """
+        ...
+
+    @property
     def fingerprint(self) -> str:
         """Hex digest over all tokens: equal exactly for vocabularies with the same content."""
         ...

@@ -7,33 +7,43 @@ from collections.abc import Iterable
 
 
 class ByteVocab:
-    """Ids below 256 are bytes; the texts in `control` have the ids that follow."""
+    """Ids below 256 are bytes; the texts in `control`, then those in `user_defined`, have the ids
+    that follow.
+    """
 
-    def __init__(self, control: Iterable[str], bos: str | None = None, eos: str | None = None):
+    def __init__(
+        self,
+        control: Iterable[str],
+        bos: str | None = None,
+        eos: str | None = None,
+        user_defined: Iterable[str] = (),
+    ) -> None:
         self.control = {text: 256 + i for i, text in enumerate(control)}
-        self.size = 256 + len(self.control)
+        first = 256 + len(self.control)
+        self.user_defined = {text: first + i for i, text in enumerate(user_defined)}
+        self.size = first + len(self.user_defined)
         self.bos = None if bos is None else self.control[bos]
         self.eos = None if eos is None else self.control[eos]
         self.eog = frozenset({self.eos} if self.eos is not None else ())
         self.fingerprint = "bytes"
-        longest_first = sorted(self.control, key=len, reverse=True)
-        self._special = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
+        self._texts = {token: text for text, token in self.user_defined.items()}
 
     def piece(self, token: int) -> bytes:
         assert 0 <= token < self.size, f"id {token} is outside the vocabulary"
-        return bytes([token]) if token < 256 else b""
+        return bytes([token]) if token < 256 else self._texts.get(token, "").encode()
 
     def tokenize(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
         assert not bos, "how many BOS there are is for the template to say"
-        pieces = self._special.split(text) if special and self.control else [text]
+        whole = self.user_defined | (self.control if special else {})
+        longest_first = sorted(map(re.escape, whole), key=len, reverse=True)
+        pieces = re.split("(" + "|".join(longest_first) + ")", text) if whole else [text]
         ids: list[int] = []
         for piece in pieces:
-            is_control = special and piece in self.control
-            ids += [self.control[piece]] if is_control else piece.encode()
+            ids += [whole[piece]] if piece in whole else piece.encode()
         return ids
 
     def show(self, ids: Iterable[int]) -> str:
-        """The ids as text, control tokens in double brackets."""
-        names = {token: text for text, token in self.control.items()}
+        """The ids as text, all but bytes in double brackets."""
+        names = self._texts | {token: text for text, token in self.control.items()}
         shown = b"".join(self.piece(t) if t < 256 else f"⟦{names[t]}⟧".encode() for t in ids)
         return shown.decode()

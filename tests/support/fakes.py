@@ -26,6 +26,7 @@ class FakeVocab:
         self.eos = None
         self.eog = frozenset(eog)
         self.control: dict[str, int] = {f"<{i}>": i for i in eog}
+        self.user_defined: dict[str, int] = {}
         self.fingerprint = f"fake-{size}"
         self._pieces = pieces or {}
 

@@ -49,6 +49,15 @@ def write_gguf(
     return write_out(writer, path)
 
 
+def byte_letters(tokenizer: str) -> list[str]:
+    """The 256 tokens that stand for single bytes, as a tokenizer of that kind spells them."""
+    if tokenizer == "llama":
+        return [f"<0x{byte:02X}>" for byte in range(256)]
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return [chr(byte) for byte in printable] + [chr(0x100 + n) for n in range(len(others))]
+
+
 def write_out(writer: GGUFWriter, path: Path) -> Path:
     """Write all that was added, and close the file."""
     writer.write_header_to_file()

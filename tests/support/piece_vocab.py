@@ -25,6 +25,7 @@ class PieceVocab:
         self._ids = {piece: token for token, piece in enumerate(pieces)}
         self._spaced = spaced
         self.control = {text: len(pieces) + i for i, text in enumerate(control)}
+        self.user_defined: dict[str, int] = {}
         self.size = len(pieces) + len(control)
         self.bos = None if bos is None else self.control[bos]
         self.eos = None if eos is None else self.control[eos]

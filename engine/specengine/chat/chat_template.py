@@ -1,17 +1,17 @@
 """Conversations to token ids, by the chat template that a model brings.
 
-What a person wrote can never become a control token, an answer keeps the ids it was generated
+What a person wrote can never become structure, an answer keeps the ids it was generated
 with (so that the KV cache still fits), and there are as many BOS tokens as the template asks for.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from specengine.chat.guard import BREAK, Guard, guard_for
 from specengine.chat.template_sandbox import compiled
 from specengine.errors import TemplateError
 from specengine.vocab import Vocab
@@ -23,8 +23,7 @@ CHATML = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
-# Lone surrogates: no text holds them once it is cleaned.
-_BREAK = "\udc00"  # where a text is cut before it is tokenized
+# A lone surrogate: no text holds one once it is cleaned.
 _MARK = "\udc01"  # encloses the number of a turn whose own ids go there
 _MARKED = re.compile(f"{_MARK}([0-9]+){_MARK}")
 
@@ -60,8 +59,10 @@ def encode_chat(
     template has no place for a system message, it becomes the start of the first user turn. Raises
     TemplateError: no template, a broken one, or one that refuses this conversation.
     """
-    chat_template = compiled(template or _template_for(vocab))
-    text_of = {token: text for text, token in vocab.control.items()}
+    template = template or _template_for(vocab)
+    chat_template = compiled(template)
+    guard = guard_for(template, vocab)
+    text_of = {token: text for text, token in (vocab.user_defined | vocab.control).items()}
 
     def render(turns: Iterable[Turn]) -> str:
         return chat_template.render(
@@ -73,10 +74,10 @@ def encode_chat(
             documents=None,
         )
 
-    guarded = [replace(turn, text=_guard(_clean(turn.text), vocab)) for turn in turns]
+    guarded = [replace(turn, text=_guarded(turn, guard)) for turn in turns]
     placed, text = _place_system(guarded, render)
     ids: list[int] = []
-    for part in _with_own_ids(text, placed, vocab, render):
+    for part in _with_own_ids(text, placed, vocab, guard, render):
         ids += _tokenize(part, vocab) if isinstance(part, str) else part
     return ids
 
@@ -95,22 +96,15 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _guard(text: str, vocab: Vocab) -> str:
-    """`text` with a break inside every occurrence of a control token's text."""
-    return _control_pattern(frozenset(vocab.control)).sub(rf"\g<0>{_BREAK}", text)
-
-
-@functools.lru_cache(maxsize=4)
-def _control_pattern(control: frozenset[str]) -> re.Pattern[str]:
-    """Matches the first character of each control token's text, of overlapping ones too."""
-    texts = sorted(re.escape(text) for text in control if len(text) > 1)
-    return re.compile(f"(?=(?:{'|'.join(texts)})).", re.DOTALL) if texts else re.compile("(?!)")
+def _guarded(turn: Turn, guard: Guard) -> str:
+    text = _clean(turn.text)
+    return guard.break_answered(text) if turn.role == "assistant" else guard.break_typed(text)
 
 
 def _tokenize(text: str, vocab: Vocab) -> list[int]:
     return [
         token
-        for piece in text.split(_BREAK)
+        for piece in text.split(BREAK)
         if piece
         for token in vocab.tokenize(_clean(piece), special=True)
     ]
@@ -142,14 +136,19 @@ def _place_system(
 
 
 def _with_own_ids(
-    text: str, turns: list[Turn], vocab: Vocab, render: Callable[[Iterable[Turn]], str]
+    text: str,
+    turns: list[Turn],
+    vocab: Vocab,
+    guard: Guard,
+    render: Callable[[Iterable[Turn]], str],
 ) -> Iterator[str | tuple[int, ...]]:
     """The rendered `text` in parts, answers' own ids in the place of exactly their texts.
 
     Rendering with a mark for each such answer shows what stands before it. An answer that the
     template changes or leaves out is not found there, and stays text.
     """
-    answers = {str(i): answer for i, turn in enumerate(turns) if (answer := _answer(turn, vocab))}
+    found = ((i, _answer(turn, vocab, guard)) for i, turn in enumerate(turns))
+    answers = {str(i): answer for i, answer in found if answer is not None}
     start = at = 0
     for before, number in _marks(turns, answers, render):
         at = text.find(before, at)
@@ -184,17 +183,16 @@ def _marks(
     ]
 
 
-def _answer(turn: Turn, vocab: Vocab) -> _Answer | None:
+def _answer(turn: Turn, vocab: Vocab, guard: Guard) -> _Answer | None:
     """What the ids of `turn` spell of it; None where they cannot stand for its text.
 
-    Ids may come from a file that anybody wrote: control tokens among them are not believed.
+    Ids may come from a file that anybody wrote: structure among them is not believed.
     """
-    control = set(vocab.control.values())
     ids = turn.tokens or ()
-    if not ids or any(not 0 <= token < vocab.size or token in control for token in ids):
+    if not ids or any(not 0 <= id_ < vocab.size or id_ in guard.distrusted for id_ in ids):
         return None
     spelled = b"".join(vocab.piece(token) for token in ids).decode("utf-8", "replace")
-    text = turn.text.replace(_BREAK, "")
+    text = turn.text.replace(BREAK, "")
     if not text.startswith(spelled):
         return None
-    return _Answer(turn.text, ids, _guard(text[len(spelled) :], vocab))
+    return _Answer(turn.text, ids, guard.break_answered(text[len(spelled) :]))

@@ -12,6 +12,7 @@ from specengine.llama import library
 
 _NORMAL_OR_BYTE = (1 << 2) | (1 << 5)  # LLAMA_TOKEN_ATTR_NORMAL, _BYTE
 _CONTROL_OR_UNKNOWN = (1 << 3) | (1 << 0)  # LLAMA_TOKEN_ATTR_CONTROL, _UNKNOWN
+_USER_DEFINED = 1 << 4
 
 
 class LlamaVocab:
@@ -37,12 +38,11 @@ class LlamaVocab:
 
     @functools.cached_property
     def control(self) -> dict[str, int]:
-        attributes = self._special
-        return {
-            self.text(token).decode("utf-8", "replace"): token
-            for token, attribute in attributes.items()
-            if attribute & _CONTROL_OR_UNKNOWN
-        }
+        return self._with_attribute(_CONTROL_OR_UNKNOWN)
+
+    @functools.cached_property
+    def user_defined(self) -> dict[str, int]:
+        return self._with_attribute(_USER_DEFINED)
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -80,6 +80,13 @@ class LlamaVocab:
         tokens = (ctypes.c_int32 * capacity)()
         n = self._llama.llama_tokenize(self.handle, data, len(data), tokens, capacity, bos, special)
         return tokens, n
+
+    def _with_attribute(self, wanted: int) -> dict[str, int]:
+        return {
+            self.text(token).decode("utf-8", "replace"): token
+            for token, attributes in self._special.items()
+            if attributes & wanted
+        }
 
     @functools.cached_property
     def _special(self) -> dict[int, int]:
