@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from specchat.remote.address import Address
+from specchat.remote.bounds import Count
 from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 
@@ -42,13 +43,13 @@ class Choice(_Answer):
 
 
 class CompletionDetails(_Answer):
-    accepted_prediction_tokens: int | None = None
-    rejected_prediction_tokens: int | None = None
+    accepted_prediction_tokens: Count | None = None
+    rejected_prediction_tokens: Count | None = None
 
 
 class Usage(_Answer):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
     completion_tokens_details: CompletionDetails | None = None
 
     @property
@@ -80,7 +81,7 @@ class ListedModel(_Answer):
     id: str
     owned_by: str = ""
     """Servers that are no company put their own name here: `vllm`, `sglang`, `llamacpp`."""
-    max_model_len: int | None = None
+    max_model_len: Count | None = None
 
 
 class ModelList(_Answer):

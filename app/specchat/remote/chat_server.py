@@ -159,7 +159,9 @@ class ChatServer:
             prediction=prediction,
         )
         arrivals: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
-        task = self._network.submit(self._receive(body, arrivals))
+        task = self._network.start(
+            self._receive(body, arrivals), lambda cause: arrivals.put(_Failed(cause))
+        )
         answer = _Answer(stop)
         try:
             while not answer.ended:

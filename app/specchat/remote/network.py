@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -25,6 +28,25 @@ class NetworkThread:
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def start(
+        self, work: Coroutine[Any, Any, None], on_failure: Callable[[str], None]
+    ) -> Future[None]:
+        """Run `work`, which hands on what comes to whoever waits for it. `on_failure` is told, in
+        one line, where it ends in any other way than by itself: so nobody waits for ever.
+        """
+
+        def ended(task: Future[None]) -> None:
+            if task.cancelled():
+                on_failure("the connection was closed")
+            elif (error := task.exception()) is not None:
+                logger.error("the work on a connection failed", exc_info=error)
+                fault = " ".join(f"{type(error).__name__}: {error}".split())
+                on_failure(f"internal error ({fault}); the log has more")
+
+        task = self.submit(work)
+        task.add_done_callback(ended)
+        return task
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` and wait for it."""

@@ -6,17 +6,17 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 import httpx
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
 
 from specchat.remote.address import Address
+from specchat.remote.bounds import Count, DraftLength, Integer64, Logprob, Seconds, TokenId
 from specchat.remote.errors import RemoteError
 from specchat.remote.http import check, json_of, new_client
 from specchat.remote.keys import Key
 from specchat.server.messages import PROTOCOL
-from specengine.sampling.logprobs import TokenLogprobs
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -33,15 +33,15 @@ class ServedModelInfo(_Answer):
     name: str
     sha256: str | None = None
     vocab_fingerprint: Fingerprint
-    n_ctx: int
+    n_ctx: Count
     features: frozenset[str] = frozenset()
     """What it takes beyond what every server does."""
 
 
 class Load(_Answer):
-    passes: dict[int, float] = {}
+    passes: dict[Count, Seconds] = {}
     """Seconds by width, as far as they were measured."""
-    pass_s: float | None = None
+    pass_s: Seconds | None = None
 
 
 class Info(_Answer):
@@ -52,33 +52,45 @@ class Info(_Answer):
 
 class SessionInfo(_Answer):
     session: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,128}$")]
-    n_ctx: int
-    max_draft: int
+    n_ctx: Count
+    max_draft: DraftLength
     vocab_fingerprint: str
 
 
 class Conflict(_Answer):
     """What the server knows of the transcript instead."""
 
-    length: int
+    length: Count
     hash: str
+
+
+class LineLogprobs(_Answer):
+    token: TokenId
+    logprob: Logprob
+    top: tuple[tuple[TokenId, Logprob], ...] = ()
 
 
 class Line(_Answer):
     """A line of a stream; which of these it has tells what it is."""
 
-    gen: int | None = None
-    pos: int | None = None
-    tokens: list[int] | None = None
+    gen: Integer64 | None = None
+    pos: Count | None = None
+    tokens: list[TokenId] = []
     margins: list[float] = []
-    accepted: int = 0
-    drafted: int = 0
-    logprobs: list[TokenLogprobs] = []
-    pass_us: int | None = None
-    t_us: int = 0
+    accepted: DraftLength = 0
+    drafted: DraftLength = 0
+    logprobs: list[LineLogprobs] = []
+    pass_us: Integer64 | None = None
+    t_us: Integer64 = 0
     finish: str | None = None
-    end_token: int | None = None
+    end_token: TokenId | None = None
     error: str | None = None
+
+    @model_validator(mode="after")
+    def _check_accepted(self) -> Self:
+        if self.accepted > self.drafted:
+            raise ValueError("more hints were accepted than there were")
+        return self
 
 
 class ConflictError(Exception):

@@ -19,6 +19,7 @@ from specchat.remote.http import explain, is_certificate_error
 from specchat.remote.network import NetworkThread
 from specchat.remote.server import ConflictError, GoneError, Line, VerifyServer, hint_line
 from specengine.hybrid.target_stream import Cut, Notice, Opened, StreamEvent
+from specengine.sampling.logprobs import TokenLogprobs
 from specengine.sequence import common_prefix
 from specengine.serving.generation import Committed, Ended
 from specengine.serving.transcript import Transcript
@@ -93,7 +94,7 @@ class RemoteStream:
         """Why the answer is to go on without the target, for as long as it is out of reach."""
         self._cause: str | None = None
         """Why there is no connection, while there is none."""
-        self._task = network.submit(self._run())
+        self._task = network.start(self._run(), self._end)
 
     @property
     def lead(self) -> int:
@@ -127,7 +128,7 @@ class RemoteStream:
         """Follow the stream, again wherever it is cut, until the answer has ended."""
         address = self._connection.server.address
         lost_at, pause_s = None, _FIRST_PAUSE_S
-        while True:
+        while self._remaining:
             before, wait_s = len(self._text), pause_s
             try:
                 if await self._follow():
@@ -145,6 +146,8 @@ class RemoteStream:
                     return
             if len(self._text) > before:
                 lost_at, pause_s, wait_s = None, _FIRST_PAUSE_S, 0.0
+            if not self._remaining:
+                break  # only its end was lost
             now = time.monotonic()
             if lost_at is None:
                 lost_at, self._cause = now, cause
@@ -156,6 +159,7 @@ class RemoteStream:
                 self.lost = cause
             await asyncio.sleep(wait_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        self._events.put(Ended("length"))
 
     async def _follow(self, corrections: int = 2) -> bool:
         """One stream; whether the answer has ended with it.
@@ -232,25 +236,33 @@ class RemoteStream:
             return True
         if line.finish == "error":
             raise RemoteError(line.error or "the target failed")
-        if line.tokens and line.pos is not None:
-            if line.pos != len(self._text):
-                raise httpx.RemoteProtocolError(f"position {line.pos}, not {len(self._text)}")
+        pos, tokens = len(self._text), line.tokens[: self._remaining]
+        if tokens:
+            if line.pos != pos:
+                raise httpx.RemoteProtocolError(f"position {line.pos}, not {pos}")
             self._time(line.t_us)
-            self._text.extend(line.tokens)
-            self._connection.known.extend(line.tokens)
-            self._remaining -= len(line.tokens)
+            self._text.extend(tokens)
+            self._connection.known.extend(tokens)
+            self._remaining -= len(tokens)
         self._used += line.drafted
-        if line.tokens or line.drafted:
+        if tokens or line.drafted:
             self._events.put(
                 Committed(
-                    len(self._text) - len(line.tokens or ()),
-                    tuple(line.tokens or ()),
+                    pos,
+                    tuple(tokens),
                     tuple(line.margins),
                     line.accepted,
                     line.drafted,
-                    tuple(line.logprobs),
+                    tuple(
+                        TokenLogprobs(told.token, told.logprob, told.top) for told in line.logprobs
+                    ),
                     None if line.pass_us is None else line.pass_us / 1e6,
                 )
+            )
+        if len(tokens) < len(line.tokens):
+            raise RemoteError(
+                f"{self._connection.server.address.base} says more than the "
+                f"{self._request.max_tokens} tokens that were asked for: the answer is cut there"
             )
         return False
 

@@ -21,7 +21,7 @@ from specengine.chat.unverified import Begun, Shown
 from specengine.control.controller import Offer
 from specengine.drafters import Drafter
 from specengine.drafters.guard import Guard
-from specengine.errors import CancelledError, SpecEngineError
+from specengine.errors import BackendError, CancelledError, SpecEngineError
 from specengine.events import Chunk, Finished, FinishReason, Progress, Reviewed, Version
 from specengine.hybrid.ahead import Ahead
 from specengine.hybrid.target_stream import Cut, Notice, Opened, StreamEvent, TargetStream
@@ -165,6 +165,11 @@ class _Answer:
                 self._error = event.error or f"the target ended: {event.reason}"
 
     def _commit(self, event: Committed) -> Iterator[Event]:
+        if max(event.tokens, default=0) >= self._vocab.size:
+            raise BackendError(
+                f"the target says token {max(event.tokens)}, which the vocabulary "
+                f"({self._vocab.size}) has not"
+            )
         self._count(event)
         shown, replaced = self._shown, None
         texts: list[str] = []

@@ -105,6 +105,27 @@ async def test_an_error_amid_the_stream_is_shown() -> None:
     assert (finished.text, finished.reason, finished.error) == ("a", "error", "out of memory")
 
 
+async def test_an_answer_whose_task_dies_ends_with_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stream(self: ChatClient, body: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(ChatClient, "stream", stream)
+    with chat_stand_in() as stand_in:
+        finished = await answer(stand_in)
+    assert finished.reason == "error"
+    assert "ZeroDivisionError: a fault of ours" in str(finished.error)
+
+
+async def test_counts_that_cannot_be_right_end_the_answer() -> None:
+    usage = b'data: {"choices":[],"usage":{"completion_tokens":1' + b"0" * 400 + b"}}\n\n"
+    with chat_stand_in(Reply([events("a", finish=None, done=False) + usage])) as stand_in:
+        finished = await answer(stand_in)
+    assert (finished.text, finished.reason) == ("a", "error")
+    assert "no chat completion" in str(finished.error)
+
+
 async def test_a_busy_server_is_asked_again_when_it_says() -> None:
     busy = Reply([b"{}"], 429, {"Retry-After": "0"})
     with chat_stand_in(busy, busy, Reply([events("now")])) as stand_in:

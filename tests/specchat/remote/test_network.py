@@ -2,10 +2,40 @@
 
 import asyncio
 import logging
+import queue
+from collections.abc import Iterator
 
 import pytest
 
 from specchat.remote.network import NetworkThread
+
+
+@pytest.fixture
+def network() -> Iterator[NetworkThread]:
+    network = NetworkThread()
+    yield network
+    network.close()
+
+
+def test_whoever_waits_for_work_that_dies_is_told(
+    network: NetworkThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    async def dies() -> None:
+        raise OverflowError("too\nlarge")
+
+    network.start(dies(), told.put)
+    assert told.get(timeout=20) == "internal error (OverflowError: too large); the log has more"
+    assert "OverflowError" in caplog.text  # with its traceback
+    network.start(asyncio.Event().wait(), told.put).cancel()  # type: ignore[arg-type]
+    assert told.get(timeout=20) == "the connection was closed"
+
+
+def test_nobody_is_told_of_work_that_ends_by_itself(network: NetworkThread) -> None:
+    told: list[str] = []
+    network.start(asyncio.sleep(0), told.append).result(20)
+    assert told == []
 
 
 def test_what_still_runs_is_cancelled_when_the_thread_ends(

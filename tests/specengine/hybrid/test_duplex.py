@@ -182,3 +182,10 @@ def test_an_error_of_the_target_ends_the_answer_and_keeps_its_text() -> None:
     finished = answer(script, [1], [])
     assert (finished.reason, finished.error, finished.tokens) == ("error", "it broke", (3, 4))
     assert finished.notices == ("cut",)
+
+
+def test_a_token_of_another_vocabulary_ends_the_answer_and_keeps_its_text() -> None:
+    script = Script([Committed(1, (3,), (1.0,), 0, 0), Committed(2, (V,), (1.0,), 0, 0)])
+    finished = answer(script, [1], [])
+    assert (finished.reason, finished.tokens) == ("error", (3,))
+    assert f"token {V}" in str(finished.error)

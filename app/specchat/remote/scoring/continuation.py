@@ -29,7 +29,9 @@ class Continuation:
         """Between the last two tokens, as they arrived."""
         self._last_at: float | None = None
         self._arrivals: queue.SimpleQueue[tuple[Said | Failure | None, float]] = queue.SimpleQueue()
-        self._task = network.submit(self._receive(stream))
+        self._task = network.start(
+            self._receive(stream), lambda cause: self._arrivals.put((RemoteError(cause), 0.0))
+        )
 
     def next(self, timeout: float) -> Said | Failure | None:
         """The next token, what broke the stream, None at its end. Raises queue.Empty where nothing

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from specchat.remote.bounds import Count, Logprob, TokenId
 from specchat.remote.scoring.dialect import (
     RAW,
     Drawing,
@@ -24,7 +25,7 @@ from specchat.remote.scoring.dialect import (
 )
 from specengine.hybrid.scoring import Drawn, ScoresError, TopN
 
-Entry = tuple[float | None, int, Any]
+Entry = tuple[Logprob | None, TokenId, Any]
 """Log-probability, id, and the token's text or null."""
 
 
@@ -38,7 +39,7 @@ class _Meta(Part):
     input_top_logprobs: list[list[Entry] | None] | None = None
     output_token_logprobs: list[Entry] | None = None
     output_top_logprobs: list[list[Entry] | None] | None = None
-    completion_tokens: int = 0
+    completion_tokens: Count = 0
     finish_reason: _Finish | None = None
 
 

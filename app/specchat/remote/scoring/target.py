@@ -114,10 +114,10 @@ class ScoringTarget:
                 try:
                     verdict = self._scored(text, draft)
                     self.costs.observe(len(draft) + 1, time.perf_counter() - started)
-                    return verdict
+                    return self._known(verdict)
                 except ScoresError as error:
                     self._doubt(error)
-            return Verdict(0, self._said(text))
+            return self._known(Verdict(0, self._said(text)))
         finally:
             self.verify_s += time.perf_counter() - started
             self._prompt_done = True
@@ -126,6 +126,15 @@ class ScoringTarget:
         if self._continuation is not None:
             self._continuation.close()
             self._continuation = None
+
+    def _known(self, verdict: Verdict) -> Verdict:
+        """Raises BackendError for a token of another vocabulary."""
+        if verdict.token >= self.vocab.size:
+            raise BackendError(
+                f"{self._client.address.base} says token {verdict.token}, which the vocabulary "
+                f"({self.vocab.size}) has not"
+            )
+        return verdict
 
     def _scored(self, text: list[int], draft: Draft) -> Verdict:
         """One round: everything that it takes is in one answer, but for corrections by draws."""

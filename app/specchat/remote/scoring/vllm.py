@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from specchat.remote.bounds import Logprob, TokenId
 from specchat.remote.scoring import vllm_tokens
 from specchat.remote.scoring.dialect import (
     RAW,
@@ -29,21 +30,21 @@ _SEEDS = 1 << 63
 
 
 class _Logprob(Part):
-    logprob: float
+    logprob: Logprob
 
 
 class _Logprobs(Part):
     """Of the tokens that were said; these are written as `token_id:7`."""
 
     tokens: tuple[str, ...] = ()
-    token_logprobs: tuple[float | None, ...] = ()
-    top_logprobs: list[dict[str, float] | None] | None = None
+    token_logprobs: tuple[Logprob | None, ...] = ()
+    top_logprobs: list[dict[str, Logprob] | None] | None = None
 
 
 class _Choice(Part):
-    prompt_logprobs: list[dict[int, _Logprob] | None] | None = None
-    prompt_token_ids: list[int] | None = None
-    token_ids: list[int] | None = None
+    prompt_logprobs: list[dict[TokenId, _Logprob] | None] | None = None
+    prompt_token_ids: list[TokenId] | None = None
+    token_ids: list[TokenId] | None = None
     logprobs: _Logprobs | None = None
     finish_reason: str | None = None
 
@@ -157,6 +158,7 @@ class _Events:
         said = []
         for choice in parsed(_Answer, content, "an event").choices[:1]:
             said += _said(choice, self._top_n)
+            require(choice.finish_reason != "abort", "aborted")
             self.finished |= choice.finish_reason is not None
         return said
 
@@ -185,5 +187,6 @@ def _top(logprobs: Mapping[int, float], top_n: int) -> TopN:
 
 def _id(written: str) -> int:
     digits = written.removeprefix(_ID)
-    require(digits.isdigit() and digits != written, "text in the place of token ids")
+    is_id = digits != written and digits.isascii() and digits.isdigit() and len(digits) < 10
+    require(is_id, "text in the place of token ids")
     return int(digits)

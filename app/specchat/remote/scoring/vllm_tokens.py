@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from specchat.remote.bounds import Logprob, TokenId
 from specchat.remote.scoring.dialect import Part, Request, Said, Scored, parsed, require
 from specengine.hybrid.scoring import ScoresError, TopN
 
 
 class _Content(Part):
-    logprob: float
+    logprob: Logprob
 
 
 class _Contents(Part):
@@ -28,7 +29,7 @@ class _Contents(Part):
 
 
 class _Choice(Part):
-    token_ids: tuple[int, ...] = ()
+    token_ids: tuple[TokenId, ...] = ()
     logprobs: _Contents | None = None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 from specchat.remote.address import parse_address
 from specchat.remote.network import NetworkThread
 from specchat.remote.scoring.client import ScoringClient
-from specchat.remote.scoring.dialect import Dialect
+from specchat.remote.scoring.dialect import Dialect, Said
 from specchat.remote.scoring.sglang import SGLang
 from specchat.remote.scoring.target import ScoringTarget, Verification
 from specchat.remote.scoring.vllm import VLLM
@@ -32,7 +32,7 @@ from specengine.drafters.model import ModelDrafter
 from specengine.errors import BackendError
 from specengine.events import Finished
 from specengine.generate import generate
-from specengine.hybrid.scoring import ScoresError, way_to_verify
+from specengine.hybrid.scoring import ScoresError, TopN, way_to_verify
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.sampling.distribution import Distribution
@@ -311,3 +311,29 @@ def test_a_server_that_is_gone_ends_the_answer_and_keeps_what_came(
     assert finished.reason == "error"
     assert "no connection" in str(finished.error)
     assert len(finished.tokens) >= 1
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (Said(N_VOCAB, -1.0, TopN(())), f"says token {N_VOCAB}"),
+        (ZeroDivisionError("a fault of ours"), "ZeroDivisionError: a fault of ours"),
+    ],
+)
+def test_a_stream_that_cannot_go_on_ends_the_answer(
+    network: NetworkThread, monkeypatch: pytest.MonkeyPatch, said: Said | Exception, cause: str
+) -> None:
+    async def stream(*_: object) -> AsyncIterator[Said]:
+        if isinstance(said, Exception):
+            raise said
+        yield said
+
+    monkeypatch.setattr(ScoringClient, "stream", stream)
+    with (
+        serving("vllm") as stand_in,
+        target_of(stand_in, "vllm", network, SamplingParams(**RAW)) as target,
+    ):
+        *_, finished = generate(target, [], FixedDraftLength(0), PROMPT, max_tokens=4)
+    assert isinstance(finished, Finished)
+    assert finished.reason == "error"
+    assert cause in str(finished.error)

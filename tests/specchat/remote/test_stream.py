@@ -1,0 +1,97 @@
+"""One answer of a verify server, whatever that server sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from specchat.remote import stream
+from specchat.remote.network import NetworkThread
+from specchat.remote.stream import Connection, OnLoss, RemoteStream, Request
+from specengine.hybrid.target_stream import Cut, StreamEvent
+from specengine.serving.generation import Committed, Ended
+from support.scripted_target import ScriptedTarget, committed
+
+LOST = httpx.ReadError("cut")
+PROMPT = [7, 8, 9]
+
+
+@pytest.fixture
+def network() -> Iterator[NetworkThread]:
+    network = NetworkThread()
+    yield network
+    network.close()
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_FIRST_PAUSE_S", 0.0)
+
+
+def events(
+    network: NetworkThread, target: ScriptedTarget, n: int, on_loss: OnLoss = "wait"
+) -> list[StreamEvent]:
+    """All events of an answer of `n` tokens at most, to its end."""
+    request = Request({}, seed=1, max_tokens=n, on_loss=on_loss)
+    answer = RemoteStream(network, Connection(target.server, "0" * 32), PROMPT, request)
+    found: list[StreamEvent] = []
+    while not (found and isinstance(found[-1], Ended)):
+        arrived = answer.wait(20)
+        assert arrived, "nothing came for 20 s"
+        found += arrived
+    answer.close()
+    return found
+
+
+def tokens(found: list[StreamEvent]) -> list[int]:
+    return [token for event in found if isinstance(event, Committed) for token in event.tokens]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        committed(3, -1),
+        committed(3, 2**31),
+        committed(3, 10**300),
+        committed(3, 5, drafted=10**9, accepted=10**9),
+        committed(3, 5, drafted=2, accepted=3),
+        committed(3, 5, t_us=10**400),
+        committed(3, 5, logprobs=[{"token": -4, "logprob": -1, "top": []}]),
+        committed(3, 5, gen=10**400),
+    ],
+)
+def test_numbers_that_cannot_be_right_end_the_answer_in_one_line(
+    network: NetworkThread, line: dict[str, object]
+) -> None:
+    *_, ended = events(network, ScriptedTarget([line]), 8)
+    assert isinstance(ended, Ended)
+    assert ended.reason == "error"
+    assert "does not keep to the protocol" in str(ended.error)
+
+
+def test_an_answer_whose_task_dies_ends_with_an_error(network: NetworkThread) -> None:
+    target = ScriptedTarget([committed(3, 5), ZeroDivisionError("a fault of ours")])
+    *_, ended = events(network, target, 8)
+    assert isinstance(ended, Ended)
+    assert ended.reason == "error"
+    assert "ZeroDivisionError: a fault of ours" in str(ended.error)
+
+
+def test_a_whole_answer_whose_end_is_lost_is_whole(network: NetworkThread) -> None:
+    target = ScriptedTarget([committed(3, 5, 6), committed(5, 4), LOST])
+    *_, ended = found = events(network, target, 3)
+    assert tokens(found) == [5, 6, 4]
+    assert ended == Ended("length")
+    assert len(target.bodies) == 1
+    assert not any(isinstance(event, Cut) for event in found)
+
+
+def test_more_tokens_than_were_asked_for_are_cut_and_refused(network: NetworkThread) -> None:
+    target = ScriptedTarget([committed(3, *range(5)), committed(8, *range(500))])
+    *_, ended = found = events(network, target, 8)
+    assert tokens(found) == [0, 1, 2, 3, 4, 0, 1, 2]
+    assert isinstance(ended, Ended)
+    assert ended.reason == "error"
+    assert "more than the 8 tokens" in str(ended.error)
