@@ -18,12 +18,18 @@ class Place:
         self._cache = cache
         self._sequence = sequence
         self._held = TokenBuffer()
+        self._is_known = True
         self.holder: Hashable | None = None
         self.busy = False
         self.used_at = 0.0
 
     def follow(self, text: Tokens) -> int:
-        """Keep what `text` shares with the cache, all but its last token; how many are missing."""
+        """Keep what `text` shares with the cache, all but its last token; how many are missing.
+
+        Raises BackendError where the cache does not let go of the rest.
+        """
+        if not self._is_known:
+            self.clear()
         keep = min(common_prefix(text, self._held.view()), len(text) - 1)
         if keep < len(self._held):
             self._cut(keep)
@@ -42,9 +48,17 @@ class Place:
         if len(tokens) % self._cache.step:
             self._cache.truncate(self._sequence, len(self._held))
 
+    def spoil(self) -> None:
+        """Nobody knows what it holds, after a pass that failed: so it is emptied before its next
+        use.
+        """
+        self._is_known = False
+
     def clear(self) -> None:
-        """Drop everything, whatever it is: after a pass that failed nobody knows."""
+        """Drop everything, whatever it is. Raises BackendError; then it is as after `spoil`."""
+        self._is_known = False
         self._cut(0)
+        self._is_known = True
 
     def _cut(self, length: int) -> None:
         self._cache.truncate(self._sequence, length)
@@ -78,8 +92,8 @@ class Places:
         """Forget what `holder` has in the cache."""
         place = self._of(holder)
         if place is not None:
-            place.clear()
             place.holder = None
+            place.clear()
 
     @property
     def held(self) -> int:

@@ -7,6 +7,7 @@ decided here, where it is known what a pass costs. Nothing of this changes any t
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -18,11 +19,11 @@ from typing import TypeVar
 import numpy as np
 
 from specengine.control.costs import PassCosts
-from specengine.errors import CancelledError, SpecEngineError
+from specengine.errors import BackendError, CancelledError, SpecEngineError
 from specengine.sequence import Tokens
 from specengine.serving.allocation import allocate, padded
 from specengine.serving.batch_cache import BatchCache
-from specengine.serving.generation import Ended, EndReason, Generation
+from specengine.serving.generation import Ended, EndReason, Event, Generation
 from specengine.serving.places import Place, Places
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _PROMPT_CHUNK = 64  # prompt tokens in a pass that others wait for
+_LATE_S, _LATE = 60.0, 4.0  # a step hangs after so long, and so many times what its pass costs
 
 
 @dataclass(slots=True)
@@ -90,19 +92,26 @@ class Scheduler:
         self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._work = threading.Event()
         self._stopping = False
+        self._late_at = math.inf
+        """When the step under way has taken so long that it must be hanging."""
+        self._over: Ended | None = None
+        """How answers end that come when nobody takes orders any more."""
+        self._gate = threading.Lock()  # so that none slips in while that begins
 
     # From any thread ---------------------------------------------------------------------------
 
     def submit(self, generation: Generation) -> None:
         """Begin as soon as there is a place; one generation of a session at a time."""
-        self._order(lambda: self._waiting.append(generation))
+        self._order(lambda: self._waiting.append(generation), lambda over: _tell(generation, over))
 
     def hint(self, generation: Generation, prefix_hash: bytes, tokens: list[int]) -> None:
         """`tokens` may follow the text with `prefix_hash`."""
         self._order(lambda: generation.hints.add(prefix_hash, tokens))
 
     def call(self, work: Callable[[], T]) -> Future[T]:
-        """Do `work`, which is quick, in the engine thread between two passes."""
+        """Do `work`, which is quick, in the engine thread between two passes. Raises BackendError
+        in the place of what it would have returned where that thread has ended.
+        """
         done: Future[T] = Future()
 
         def order() -> None:
@@ -111,7 +120,10 @@ class Scheduler:
             except Exception as error:
                 done.set_exception(error)
 
-        self._order(order)
+        self._order(
+            order,
+            lambda over: done.set_exception(BackendError(over.error or "the model is closed")),
+        )
         return done
 
     def cancel(self, generation: Generation) -> None:
@@ -130,24 +142,43 @@ class Scheduler:
     def load(self) -> Load:
         return Load(len(self._running), len(self._waiting), self._places.held)
 
+    @property
+    def fault(self) -> str | None:
+        """Why nobody gets answers any more; None while all is well, or after `stop`."""
+        if self._over is not None:
+            return self._over.error
+        late_s = self._clock() - self._late_at
+        return f"the model hangs: a step is {late_s:.0f} s late" if late_s > 0 else None
+
     # In the engine thread ----------------------------------------------------------------------
 
     def run(self) -> None:
-        """Work until `stop`."""
-        while not self._stopping:
-            try:
-                wait = self.step()
-            except Exception as error:
-                logger.exception("the scheduler failed")
-                for running in self._running:
-                    running.place.clear()  # nobody knows how far the pass had come
-                self._end_all(Ended("error", error=f"internal error ({type(error).__name__})"))
-                continue
-            if wait != 0 and not self._stopping:
-                self._work.wait(wait)
-            self._work.clear()
-        self._take_orders()  # those that came too late are not left waiting
-        self._end_all(Ended("shutdown"))
+        """Work until `stop`. Whatever happens, every generation is told how it ends."""
+        over = Ended("error", error="the model's thread has ended: start the server again")
+        try:
+            while not self._stopping:
+                self._work_or_wait()
+            over = Ended("shutdown")
+        finally:
+            with self._gate:
+                self._over = over
+            self._take_orders()  # those that came too late are not left waiting
+            self._end_all(over)
+
+    def _work_or_wait(self) -> None:
+        self._late_at = self._clock() + _LATE_S
+        try:
+            wait = self.step()
+        except Exception as error:
+            logger.exception("the scheduler failed")
+            for running in self._running:
+                running.place.spoil()  # nobody knows how far the pass had come
+            self._end_all(Ended("error", error=f"internal error ({type(error).__name__})"))
+            return
+        self._late_at = math.inf
+        if wait != 0 and not self._stopping:
+            self._work.wait(wait)
+        self._work.clear()
 
     def step(self) -> float | None:
         """At most one pass. Seconds until there may be work again; None: not before an order."""
@@ -159,13 +190,24 @@ class Scheduler:
             return 0.0
         return wait
 
-    def _order(self, order: Callable[[], None]) -> None:
-        self._orders.put(order)
-        self._work.set()
+    def _order(
+        self, order: Callable[[], None], refuse: Callable[[Ended], None] = lambda over: None
+    ) -> None:
+        """Have `order` done in the engine thread; `refuse` is called here where that has ended."""
+        with self._gate:
+            over = self._over
+            if over is None:
+                self._orders.put(order)
+                self._work.set()
+        if over is not None:
+            refuse(over)
 
     def _take_orders(self) -> None:
         while not self._orders.empty():
-            self._orders.get()()
+            try:
+                self._orders.get()()
+            except Exception:
+                logger.exception("an order failed")
 
     def _stop(self) -> None:
         self._stopping = True
@@ -174,12 +216,16 @@ class Scheduler:
     def _admit(self) -> None:
         """Give a place to whoever waits, first come, first served."""
         for generation in list(self._waiting):
-            place = self._places.take(generation.session)
-            if place is None or place.busy:
+            try:
+                place = self._places.take(generation.session)
+                if place is None or place.busy:
+                    continue
+                missing = place.follow(generation.transcript.tokens)
+            except SpecEngineError as error:
+                self._end(generation, Ended("error", error=str(error)))
                 continue
             self._waiting.remove(generation)
             place.busy = True
-            missing = place.follow(generation.transcript.tokens)
             self._running.append(_Running(generation, place, missing))
 
     def _ready(self) -> tuple[list[_Running], float | None]:
@@ -240,6 +286,8 @@ class Scheduler:
             )
             for share in shares
         ]
+        width = sum(len(part.tokens) for part in parts)
+        self._late_at += _LATE * self.costs.seconds(width)
         before = self._cache.decode_s
         try:
             rows = self._cache.decode(parts)
@@ -249,7 +297,6 @@ class Scheduler:
         self.passes += 1
         pass_s = self._cache.decode_s - before
         if all(part.rows.stop > part.rows.start for part in parts):
-            width = sum(len(part.tokens) for part in parts)
             self.costs.observe(width, pass_s)
         for share, own_rows in zip(shares, rows, strict=True):
             running = share.running
@@ -266,7 +313,7 @@ class Scheduler:
             self._end(generation, Ended("error", error=str(error)))
             return
         generation.committed_at = running.place.used_at = self._clock()
-        generation.on_event(replace(committed, pass_s=pass_s))
+        _tell(generation, replace(committed, pass_s=pass_s))
         if ended is not None:
             self._end(generation, ended)
         else:
@@ -277,7 +324,7 @@ class Scheduler:
         logger.warning("a pass over %d sessions failed: %s", len(shares), error)
         reason: EndReason = "cancelled" if isinstance(error, CancelledError) else "error"
         for share in shares:
-            share.running.place.clear()
+            share.running.place.spoil()
             self._end(share.running.generation, Ended(reason, error=str(error)))
 
     def _end_all(self, ended: Ended) -> None:
@@ -287,11 +334,19 @@ class Scheduler:
     def _end(self, generation: Generation, ended: Ended) -> None:
         if generation in self._waiting:
             self._waiting.remove(generation)
-            generation.on_event(ended)
+            _tell(generation, ended)
             return
         for running in self._running:
             if running.generation is generation:
                 self._running.remove(running)
                 running.place.busy = False
-                generation.on_event(ended)
+                _tell(generation, ended)
                 return
+
+
+def _tell(generation: Generation, event: Event) -> None:
+    """One who cannot be told is nobody else's concern."""
+    try:
+        generation.on_event(event)
+    except Exception:
+        logger.exception("an event of an answer was lost")

@@ -8,74 +8,14 @@ import time
 
 import pytest
 
-from specengine.control.costs import PassCosts
 from specengine.errors import BackendError
 from specengine.sampling import SamplingParams
-from specengine.serving.generation import Committed, Ended, Event, Generation
-from specengine.serving.scheduler import Load, Scheduler
+from specengine.serving.generation import Committed, Ended
+from specengine.serving.scheduler import Load
 from specengine.serving.transcript import Transcript
-from support.fake_batch_cache import FakeBatchCache
-from support.fakes import Model, greedy_continuation, markov, scripted
+from support.fakes import greedy_continuation, scripted
 from support.rig import Rig
-
-V = 12
-MODEL = markov(V, seed=3)
-FLAT = dict.fromkeys(range(1, 33), 0.02)
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Server:
-    """A scheduler over a scripted model, run to the end by hand."""
-
-    def __init__(self, model: Model = MODEL, *, eog: tuple[int, ...] = (), **cache: int) -> None:
-        self.cache = FakeBatchCache(model, V, **cache)
-        self.clock = Clock()
-        costs = PassCosts(FLAT)
-        self.scheduler = Scheduler(self.cache, frozenset(eog), costs=costs, clock=self.clock)
-        self.events: dict[object, list[Event]] = {}
-
-    def ask(
-        self,
-        session: str,
-        prompt: list[int],
-        n: int,
-        *,
-        temperature: float = 0.0,
-        seed: int = 1,
-        frequency_penalty: float = 0.0,
-        patience_s: float = 0.0,
-    ) -> Generation:
-        events = self.events[session] = []
-        generation = Generation(
-            session,
-            Transcript(prompt),
-            SamplingParams(temperature=temperature, seed=seed, frequency_penalty=frequency_penalty),
-            events.append,
-            max_tokens=n,
-            patience_s=patience_s,
-        )
-        self.scheduler.submit(generation)
-        return generation
-
-    def run(self) -> None:
-        while self.scheduler.step() == 0.0:
-            pass
-
-    def said(self, session: str) -> list[int]:
-        committed = [e for e in self.events[session] if isinstance(e, Committed)]
-        return [token for event in committed for token in event.tokens]
-
-    def ended(self, session: str) -> Ended:
-        *before, last = self.events[session]
-        assert isinstance(last, Ended)
-        assert not any(isinstance(event, Ended) for event in before)
-        return last
+from support.scheduler_rig import MODEL, Server, V
 
 
 def alone(prompt: list[int], n: int, temperature: float, seed: int) -> list[int]:
