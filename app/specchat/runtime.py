@@ -82,6 +82,8 @@ class Runtime:
         self._cancel_loading = threading.Event()
         self._thread = EngineThread()
         self._abort = AbortFlag()
+        self._cancels = 0
+        """How often `cancel` was called: what waits for its turn may be cancelled meanwhile."""
         self._remote = remote or RemoteOptions()
         self._network: NetworkThread | None = None
         self._pair: _AnyPair | None = None
@@ -95,11 +97,12 @@ class Runtime:
     async def load(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
         """Fetch, check and load what `profile` names, in place of what is loaded.
 
-        `on_event` is called from other threads. Raises SpecchatError or SpecEngineError.
+        `on_event` is called from other threads. Raises SpecchatError or SpecEngineError,
+        CancelledError among them.
         """
-        await self._idle()
-        self._abort.clear()
-        self._cancel_loading.clear()
+        await self._take_turn()
+        if self._abort.is_set():
+            raise CancelledError("loading was cancelled")
         if is_url(profile.target):
             await self._connect(profile, on_event)
             return
@@ -147,14 +150,13 @@ class Runtime:
 
     async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         """Answer the last of `turns`. Always ends with exactly one Finished, errors included."""
-        await self._idle()
+        await self._take_turn()
         events: asyncio.Queue[Event] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
         def emit(event: Event) -> None:
             loop.call_soon_threadsafe(events.put_nowait, event)
 
-        self._abort.clear()
         self._is_answering = True
         self._running = self._thread.submit(lambda: self._run(turns, options, emit))
         finished = False
@@ -225,7 +227,8 @@ class Runtime:
         return await asyncio.wrap_future(self._thread.submit(job))
 
     def cancel(self) -> None:
-        """Stop the running answer or load; from any thread, at once."""
+        """Stop the running answer or load, and those that wait; from any thread, at once."""
+        self._cancels += 1
         self._abort.set()
         self._cancel_loading.set()
 
@@ -274,6 +277,18 @@ class Runtime:
 
         await asyncio.wrap_future(self._thread.submit(swap))
 
+    async def _take_turn(self) -> None:
+        """Wait until nothing runs. The flags are then those of what begins now: set where it was
+        cancelled while it waited.
+        """
+        cancels = self._cancels
+        await self._idle()
+        self._abort.clear()
+        self._cancel_loading.clear()
+        if self._cancels != cancels:
+            self._abort.set()
+            self._cancel_loading.set()
+
     async def _idle(self) -> None:
         """Stop reading ahead, and wait for the answer before this one: the abort flag belongs to it
         until it has ended.
@@ -304,6 +319,8 @@ class Runtime:
     ) -> None:
         """In the engine thread: hand on every event, and a Finished whatever happens."""
         try:
+            if self._abort.is_set():
+                raise CancelledError("the answer was cancelled while it waited for its turn")
             for event in self._answer(turns, options, emit):
                 emit(event)
         except CancelledError:

@@ -1,6 +1,7 @@
 """The runtime on the embedded default: load, answer, cancel, go on."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -67,6 +68,34 @@ async def test_cancelling_keeps_what_came_and_the_next_answer_works(runtime: Run
     assert isinstance(again, Finished)
     assert isinstance(expected, Finished)
     assert again.tokens == expected.tokens
+
+
+async def test_cancelling_an_answer_that_waits_for_its_turn_is_not_lost(runtime: Runtime) -> None:
+    before_it = threading.Event()
+    runtime._running = runtime._thread.submit(lambda: before_it.wait() and None)
+    answering = asyncio.create_task(collect(runtime, QUESTION, GREEDY))
+    await asyncio.sleep(0)  # it waits now
+    runtime.cancel()
+    before_it.set()
+    (finished,) = await answering
+    assert isinstance(finished, Finished)
+    assert (finished.reason, finished.error) == ("cancelled", None)
+    again = (await collect(runtime, QUESTION, GREEDY))[-1]
+    assert isinstance(again, Finished)
+    assert again.reason != "cancelled"
+
+
+async def test_cancelling_a_load_that_waits_for_its_turn_is_not_lost(runtime: Runtime) -> None:
+    before_it = threading.Event()
+    runtime._running = runtime._thread.submit(lambda: before_it.wait() and None)
+    tiny = load_registry().profile("tiny")
+    loading = asyncio.create_task(runtime.load(tiny, lambda progress: None))
+    await asyncio.sleep(0)  # it waits now
+    runtime.cancel()
+    before_it.set()
+    with pytest.raises(CancelledError):
+        await loading
+    assert runtime.profile is not None  # what was loaded still is
 
 
 async def test_a_caller_that_goes_away_stops_the_answer(runtime: Runtime) -> None:
