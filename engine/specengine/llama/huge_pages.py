@@ -29,7 +29,11 @@ def ask() -> None:
     if not sys.platform.startswith("linux"):
         return  # macOS has none to give; Windows asks for an administrator's right
     madvise = ctypes.CDLL(None).madvise
-    for start, size in large_mappings(_MAPS.read_text()):
+    try:
+        maps = _MAPS.read_bytes()
+    except OSError:
+        return  # a container may hide it
+    for start, size in large_mappings(maps):
         madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _MADV_HUGEPAGE)
 
 
@@ -44,10 +48,13 @@ def mode() -> str | None:
     return chosen[1] if chosen else None
 
 
-def large_mappings(maps: str) -> Iterator[tuple[int, int]]:
-    """Start and size in bytes of what in `maps` (proc(5)) is large, writable and no file's."""
-    for line in maps.splitlines():
+def large_mappings(maps: bytes) -> Iterator[tuple[int, int]]:
+    """Start and size in bytes of what in `maps` (proc(5)) is large, writable and no file's.
+
+    Names of files may hold any bytes but a line feed.
+    """
+    for line in filter(None, maps.split(b"\n")):
         span, access, *where = line.split(maxsplit=5)
-        start, end = (int(address, 16) for address in span.split("-"))
-        if access == "rw-p" and len(where) == 3 and end - start >= _LARGE:
+        start, end = (int(address, 16) for address in span.split(b"-"))
+        if access == b"rw-p" and len(where) == 3 and end - start >= _LARGE:
             yield start, end - start

@@ -56,16 +56,24 @@ class LlamaModel:
         params.vocab_only = vocab_only
         params.load_mtp = own_heads
 
+        failed: list[BaseException] = []
+
         def report(fraction: float, _: object) -> bool:
-            if fraction == 0:  # the room for the weights is there, and empty
-                huge_pages.ask()
-            if on_progress is not None:
-                on_progress(fraction)
-            return not (abort is not None and abort.is_set())
+            try:
+                if fraction == 0:  # the room for the weights is there, and empty
+                    huge_pages.ask()
+                if on_progress is not None:
+                    on_progress(fraction)
+            except BaseException as error:  # it cannot pass through C
+                failed.append(error)
+            return not (failed or (abort is not None and abort.is_set()))
 
         params.progress_callback = llama.llama_progress_callback(report)
         library.clear_errors()
         self.handle: Any = llama.llama_model_load_from_file(os.fsencode(path), params)
+        if failed:
+            self.close()
+            raise failed[0]
         if not self.handle:
             if abort is not None and abort.is_set():
                 raise CancelledError(f"loading {path.name} was cancelled")

@@ -12,7 +12,7 @@ import pytest
 from specengine.llama import huge_pages
 from specengine.llama.model import LlamaModel
 
-MAPS = """\
+MAPS = b"""\
 557c2a400000-557c2c400000 rw-p 00000000 00:00 0                          [heap]
 7f10a0000000-7f10a4000000 ---p 00000000 00:00 0
 7f10a8000000-7f10ac000000 rw-p 00000000 00:00 0
@@ -29,6 +29,19 @@ def test_only_large_private_memory_of_no_file_counts() -> None:
         (0x7F10A8000000, 64 << 20),
         (0x7F10E0000000, 16 << 20),
     ]
+
+
+def test_names_of_mapped_files_may_hold_any_bytes() -> None:
+    odd = b"7f10c0000000-7f10c8000000 r--p 00000000 fe:00 9   /models/caf\xe9\x85\x0c \r.gguf\n"
+    assert list(huge_pages.large_mappings(odd + MAPS)) == list(huge_pages.large_mappings(MAPS))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is asked")
+def test_where_the_mappings_cannot_be_read_nothing_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huge_pages, "_MAPS", tmp_path / "hidden")
+    huge_pages.ask()
 
 
 @pytest.mark.skipif(huge_pages.mode() is None, reason="this kernel has no huge pages")

@@ -75,3 +75,11 @@ def test_what_llama_cpp_cannot_load_is_named_with_its_first_reason(tmp_path: Pat
         LlamaModel(write_gguf(tmp_path / "small.gguf"))
     assert "failed to load model" not in str(refused.value)
     assert "layer_norm_rms_epsilon" in str(refused.value)
+
+
+def test_what_goes_wrong_while_progress_is_told_is_raised(tiny_model: Path) -> None:
+    def tell(fraction: float) -> None:
+        raise ZeroDivisionError("told wrongly")
+
+    with pytest.raises(ZeroDivisionError, match="told wrongly"):
+        LlamaModel(tiny_model, on_progress=tell)
