@@ -97,7 +97,7 @@ class _Answer:
         except SpecEngineError as failure:
             self._reason, error = "error", str(failure)
         self._clock()
-        rest = self._text.finish()
+        rest = self._text.finish(cut=self._reason != "stop")
         self._stats.completion_tokens = len(self._text.tokens)
         self._stats.plain_tokens_per_s = self._plain_tokens_per_s()
         stats = self._stats.snapshot()

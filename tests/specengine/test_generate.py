@@ -529,3 +529,14 @@ def test_of_drafts_that_were_not_made_the_controller_hears_nothing() -> None:
         )
         assert isinstance(answer, Finished)
         assert controller.heard == []
+
+
+@pytest.mark.parametrize("length", range(1, 8))
+def test_an_answer_cut_inside_a_character_ends_before_it_and_keeps_its_tokens(length: int) -> None:
+    letters = "a\U0001f468ế".encode()  # 1, 4 and 3 bytes, each in a token of its own
+    pieces = {i: letters[i : i + 1] for i in range(8)}
+    rig = Rig(scripted(8, range(8), start=len(PROMPT)), pieces=pieces)
+    answer = rig.run(PROMPT, max_tokens=length)
+    assert answer.text == letters[:length].decode("utf-8", "ignore")
+    assert answer.tokens == tuple(range(length))
+    assert answer.reason == "length"

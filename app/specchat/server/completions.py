@@ -157,7 +157,7 @@ class _Completion:
                 if event.reason in ("error", "shutdown"):
                     raise Refusal(503, event.reason, event.error or "the server is closing")
                 break
-        if rest := self._text.finish():
+        if rest := self._text.finish(cut=event.reason != "stop"):
             yield rest
 
     def close(self) -> None:

@@ -52,9 +52,13 @@ class AnswerText:
         self._ends.append((self._ends[-1] if self._ends else 0) + len(data))
         return self._show(self._stop.feed(data), final=False)
 
-    def finish(self) -> str:
-        """The text that was held back until now: call once, at the end."""
-        return self._show(self._stop.finish(), final=True)
+    def finish(self, *, cut: bool) -> str:
+        """The text that was held back until now: call once, at the end.
+
+        An answer that was `cut`, by a limit or by a person, ends before a character that lacks its
+        end; one that came to its own end shows U+FFFD for it.
+        """
+        return self._show(self._stop.finish(), final=not cut)
 
     def _show(self, data: bytes, final: bool) -> str:
         text = self._decoder.decode(data, final)

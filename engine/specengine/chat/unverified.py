@@ -52,9 +52,9 @@ class Shown:
         """One more; the text that can be shown now."""
         return self._text.add(token)
 
-    def finish(self) -> str:
-        """The text that was held back until now: call once, at the end."""
-        return self._text.finish()
+    def finish(self, *, cut: bool) -> str:
+        """As `AnswerText.finish`."""
+        return self._text.finish(cut=cut)
 
     def mark(self, verified: AnswerText) -> Unverified:
         """Where the unverified words begin, given what is verified."""

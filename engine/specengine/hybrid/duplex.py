@@ -266,7 +266,7 @@ class _Answer:
         shown = self._shown
         if shown is not None and shown.count <= self._text.committed:
             shown = None  # the draft model has said nothing yet
-        rest = self._text.finish() if shown is None else shown.finish()
+        rest = (self._text if shown is None else shown).finish(cut=reason != "stop")
         now = Version(self._text.text, tuple(self._text.tokens), None)
         if shown is not None:
             now = shown.version(self._text)

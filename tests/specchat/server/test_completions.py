@@ -100,3 +100,12 @@ def test_what_cannot_be_answered_is_refused(
     client: httpx.Client, body: dict[str, Any], status: int
 ) -> None:
     assert client.post("/v1/chat/completions", json=body).status_code == status
+
+
+def test_an_answer_cut_inside_a_character_ends_before_it(
+    server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.service.model.vocab, "piece", lambda token: "ế".encode()[:2])
+    whole = client.post("/v1/chat/completions", json={**ASK, "max_tokens": 1}).json()
+    assert whole["choices"][0]["message"]["content"] == ""
+    assert text_of(events(client, max_tokens=1)) == ""

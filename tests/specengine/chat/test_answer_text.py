@@ -9,10 +9,12 @@ from specengine.chat.answer_text import AnswerText
 from support.fakes import FakeVocab
 
 
-def answer(pieces: list[bytes], stop: list[str]) -> tuple[AnswerText, list[str]]:
+def answer(
+    pieces: list[bytes], stop: list[str], *, cut: bool = False
+) -> tuple[AnswerText, list[str]]:
     text = AnswerText(FakeVocab(len(pieces), pieces=dict(enumerate(pieces))), stop)
     shown = [text.add(i) for i in range(len(pieces))]
-    return text, [*shown, text.finish()]
+    return text, [*shown, text.finish(cut=cut)]
 
 
 @given(st.text(max_size=20), st.data())
@@ -36,6 +38,17 @@ def test_case_16_vietnamese_in_both_forms_byte_by_byte(form: Literal["NFC", "NFD
 def test_case_16_an_answer_that_really_ends_broken_says_so() -> None:
     result, _ = answer([b"ok", "ế".encode()[:2]], [])
     assert result.text == "ok\ufffd"
+
+
+@given(st.text(min_size=1, max_size=6), st.data())
+def test_an_answer_that_is_cut_inside_a_character_ends_before_it_and_keeps_its_ids(
+    text: str, data: st.DataObject
+) -> None:
+    raw = text.encode("utf-8", "ignore")
+    length = data.draw(st.integers(0, len(raw)))
+    result, shown = answer([bytes([b]) for b in raw[:length]], [], cut=True)
+    assert result.text == "".join(shown) == raw[:length].decode("utf-8", "ignore")
+    assert result.tokens == list(range(length))
 
 
 @pytest.mark.parametrize("stop", [[], ["</stop>"]])

@@ -15,7 +15,7 @@ from specengine.events import Chunk, Finished
 from specengine.hybrid.duplex import answer_with_hints
 from specengine.hybrid.target_stream import Notice, StreamEvent
 from specengine.sequence import Tokens
-from specengine.serving.generation import Committed, Ended
+from specengine.serving.generation import Committed, Ended, EndReason
 from support.fake_stream import MODEL, SAMPLING, FakeStream, V, drafter, plain
 from support.fakes import FakeVocab, Model, markov, scripted
 from support.rig import Rig
@@ -189,3 +189,14 @@ def test_a_token_of_another_vocabulary_ends_the_answer_and_keeps_its_text() -> N
     finished = answer(script, [1], [])
     assert (finished.reason, finished.tokens) == ("error", (3,))
     assert f"token {V}" in str(finished.error)
+
+
+@pytest.mark.parametrize(("reason", "text"), [("length", "x"), ("stop", "x\ufffd")])
+def test_only_an_answer_that_was_cut_ends_before_a_broken_character(
+    reason: EndReason, text: str
+) -> None:
+    pieces = {3: b"x", 4: "ế".encode()[:2]}
+    script = Script([Committed(1, (3, 4), (1.0, 1.0), 0, 0), Ended(reason)])
+    *_, finished = answer_with_hints(script, FakeVocab(V, pieces=pieces), [], [1])
+    assert isinstance(finished, Finished)
+    assert (finished.text, finished.tokens) == (text, (3, 4))
