@@ -110,12 +110,12 @@ class Statistics:
 
     @property
     def tokens_per_pass(self) -> float | None:
-        return _ratio(self.completion_tokens - 1, self.target_passes or 0)
+        return self._rate(self.target_passes or 0)
 
     @property
     def tokens_per_s(self) -> float | None:
         """After the first token, which belongs to the prompt pass."""
-        return _ratio(self.completion_tokens - 1, self.decode_s)
+        return self._rate(self.decode_s)
 
     @property
     def overhead_s(self) -> float | None:
@@ -131,6 +131,11 @@ class Statistics:
         if self.tokens_per_s is None or self.plain_tokens_per_s is None:
             return None
         return _ratio(self.tokens_per_s, self.plain_tokens_per_s)
+
+    def _rate(self, divisor: float) -> float | None:
+        """Tokens after the first, over `divisor`; None where there are none."""
+        after_first = self.completion_tokens - 1
+        return _ratio(after_first, divisor) if after_first > 0 else None
 
     def snapshot(self) -> Statistics:
         """A copy that another thread may read while this one goes on."""

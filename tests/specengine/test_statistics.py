@@ -1,3 +1,5 @@
+import pytest
+
 from specengine.statistics import Statistics
 
 
@@ -26,3 +28,12 @@ def test_a_snapshot_stays_as_it_was() -> None:
     stats.count_round(2, 2, "lookup")
     assert before.by_drafter["lookup"].accepted == 1
     assert before.accepted_per_position == [1, 0]
+
+
+@pytest.mark.parametrize("tokens", [0, 1])
+def test_an_answer_without_a_second_token_has_no_rates(tokens: int) -> None:
+    stats = Statistics(completion_tokens=tokens, decode_s=0.4, plain_tokens_per_s=30.0)
+    stats.count_prompt_pass()
+    stats.count_round(0, 0)
+    rates = (stats.tokens_per_s, stats.tokens_per_pass, stats.speedup, stats.acceptance_rate)
+    assert rates == (None, None, None, None)
