@@ -44,6 +44,17 @@ async def collect(runtime: Runtime, turns: list[Turn], options: AnswerOptions) -
     return [event async for event in runtime.answer(turns, options)]
 
 
+def something_runs(runtime: Runtime) -> threading.Event:
+    """Until the event is set."""
+    end = threading.Event()
+
+    def run() -> None:
+        end.wait()
+
+    runtime._running = runtime._thread.submit(run)
+    return end
+
+
 async def test_an_answer_is_chunks_and_one_finished(runtime: Runtime) -> None:
     *chunks, finished = await collect(runtime, QUESTION, GREEDY)
     assert isinstance(finished, Finished)
@@ -71,8 +82,7 @@ async def test_cancelling_keeps_what_came_and_the_next_answer_works(runtime: Run
 
 
 async def test_cancelling_an_answer_that_waits_for_its_turn_is_not_lost(runtime: Runtime) -> None:
-    before_it = threading.Event()
-    runtime._running = runtime._thread.submit(lambda: before_it.wait() and None)
+    before_it = something_runs(runtime)
     answering = asyncio.create_task(collect(runtime, QUESTION, GREEDY))
     await asyncio.sleep(0)  # it waits now
     runtime.cancel()
@@ -86,8 +96,7 @@ async def test_cancelling_an_answer_that_waits_for_its_turn_is_not_lost(runtime:
 
 
 async def test_cancelling_a_load_that_waits_for_its_turn_is_not_lost(runtime: Runtime) -> None:
-    before_it = threading.Event()
-    runtime._running = runtime._thread.submit(lambda: before_it.wait() and None)
+    before_it = something_runs(runtime)
     tiny = load_registry().profile("tiny")
     loading = asyncio.create_task(runtime.load(tiny, lambda progress: None))
     await asyncio.sleep(0)  # it waits now
