@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from specchat.errors import SpecchatError
-from specchat.storage import ChatStore
+from specchat.storage import ChatStore, GoneError
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +30,9 @@ class EarlierAnswers:
             if self._store is None:
                 self._store = self._open_store()
             return self._store.answers(model, MAX_TOKENS)
+        except GoneError:
+            self._store = None  # deleted, and all answers with it; the next call looks again
+            return []
         except SpecchatError as error:
             logger.warning("no drafts from earlier answers: %s", error)
             return []

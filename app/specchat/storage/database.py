@@ -12,6 +12,7 @@ from typing import Any
 
 from specchat.errors import SpecchatError
 from specchat.private_file import create_private
+from specchat.storage.errors import GoneError
 from specchat.storage.schema import MIGRATIONS
 
 _BUSY_TIMEOUT_S = 10.0
@@ -40,6 +41,7 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True)
             create_private(path)
             self._connection = self._connect()
+            self._file = _identity(path)
             try:
                 self._prepare()
             except BaseException:
@@ -65,6 +67,7 @@ class Database:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         with self._lock, self._one_line_errors():
+            self._require_file()
             self._connection.execute(begin)
             try:
                 yield self._connection
@@ -74,6 +77,13 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _require_file(self) -> None:
+        """Raises GoneError where others would not see what is written: SQLite goes on as if nothing
+        had happened in a file that was deleted, or that lies under another one.
+        """
+        if _identity(self.path) != self._file:
+            raise GoneError(f"{self.path} was deleted or replaced while it was open")
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -152,6 +162,15 @@ class Database:
             raise SpecchatError(f"{self.path}: {remedy}") from error
         except OSError as error:
             raise SpecchatError(f"{self.path}: {error.strerror or error}") from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file `path` leads to; None where it leads to none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _primary_code(error: sqlite3.Error) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from specchat.errors import SpecchatError
 from specchat.storage import branches, search
 from specchat.storage.database import Database
+from specchat.storage.errors import GoneError
 from specchat.storage.liveness import is_running, process_mark
 from specchat.storage.records import Chat, ChatSummary, Message, Role, SearchHit, Status
 from specchat.storage.rows import (
@@ -59,7 +59,8 @@ class ChatStore:
     """Chats in one SQLite file that several threads and several programs may use at once.
 
     Every call is one short transaction, committed when it returns. Every method raises
-    SpecchatError, one line, where the file cannot be used or the chat or message is gone.
+    SpecchatError, one line, where the file cannot be used: GoneError where the chat or message was
+    deleted, or the file itself since it was opened.
     """
 
     def __init__(self, path: Path, on_delete: Callable[[int], None] = lambda chat_id: None) -> None:
@@ -74,6 +75,11 @@ class ChatStore:
 
     def close(self) -> None:
         self._database.close()
+
+    def check(self) -> None:
+        """Raises GoneError where the file that was opened is there no more."""
+        with self._database.reading():
+            pass
 
     def chats(self, limit: int = 200) -> list[ChatSummary]:
         """At most `limit` chats (-1: all), those changed last first."""
@@ -146,8 +152,10 @@ class ChatStore:
         text: str,
         *,
         parent_id: int | None = None,
+        tokens: Sequence[int] = (),
         status: Status = "done",
         model: str | None = None,
+        unverified: Unverified | None = None,
         is_head: bool = True,
     ) -> Message:
         """Adds a message after `parent_id` (None: after the head), as the new head or beside it."""
@@ -166,11 +174,12 @@ class ChatStore:
                 parent_id=parent_id,
                 role=role,
                 text=text,
-                tokens=b"",
+                tokens=pack(tokens),
                 status=status,
                 writer=self._writer if status == "streaming" else None,
                 model=model and storable(model),
                 created_at=now,
+                unverified=unverified_json(unverified),
             )
             if status != "streaming":
                 search.index_message(db, message_id, text)
@@ -316,7 +325,7 @@ def _insert(db: sqlite3.Connection, table: str, **values: object) -> int:
 def _chat_row(db: sqlite3.Connection, chat_id: int) -> sqlite3.Row:
     row: sqlite3.Row | None = db.execute("SELECT * FROM chats WHERE id = ?", (chat_id,)).fetchone()
     if row is None:
-        raise SpecchatError(f"there is no chat {chat_id}: `specchat sessions list` shows the chats")
+        raise GoneError(f"there is no chat {chat_id}: `specchat sessions list` shows the chats")
     return row
 
 
@@ -324,13 +333,13 @@ def _message_row(db: sqlite3.Connection, chat_id: int, message_id: int) -> sqlit
     query = "SELECT * FROM messages WHERE chat_id = ? AND id = ?"
     row: sqlite3.Row | None = db.execute(query, (chat_id, message_id)).fetchone()
     if row is None:
-        raise SpecchatError(f"there is no message {message_id} in chat {chat_id}")
+        raise GoneError(f"there is no message {message_id} in chat {chat_id}")
     return row
 
 
 def _require_changed(cursor: sqlite3.Cursor, message_id: int) -> None:
     if cursor.rowcount == 0:
-        raise SpecchatError(f"message {message_id} is gone: its chat was deleted meanwhile")
+        raise GoneError(f"message {message_id} is gone: its chat was deleted meanwhile")
 
 
 def _title_of(question: str) -> str:

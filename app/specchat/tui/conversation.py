@@ -68,6 +68,12 @@ class Entry:
             self.unverified = finished.unverified
         self.revision += 1
 
+    def forget_stored(self) -> None:
+        """The store has nothing of it any more."""
+        self.place = (1, 1)
+        self.stored_id = self.stored_status = self.stored_unverified = None
+        self.stored_length = self.stored_tokens = self.stored_replaced = self.stored_revision = 0
+
     @property
     def begun(self) -> Begun | None:
         """The answer as the target may verify it; None where there is nothing to verify."""
@@ -106,6 +112,12 @@ class Conversation:
         for entry in self.entries:
             if entry.stored_id is not None and (ids := versions.get(entry.stored_id)):
                 entry.place = ids.index(entry.stored_id) + 1, len(ids)
+
+    def forget_stored(self) -> None:
+        """The store has nothing of this chat any more, and gets it as a new one."""
+        self.chat_id = None
+        for entry in self.entries:
+            entry.forget_stored()
 
     def ask(self, text: str) -> Entry:
         return self._add(Entry("user", text))

@@ -9,6 +9,7 @@ from contextlib import suppress
 from specchat.errors import SpecchatError
 from specchat.storage import ChatStore
 from specchat.tui.conversation import Conversation
+from specchat.tui.recorder import Recorder
 from specchat.tui.saver import Report, Saver
 from specchat.tui.services import Services
 
@@ -19,16 +20,22 @@ class OpenChat:
     def __init__(self, services: Services, report: Report) -> None:
         """`report` is told what goes wrong with the saving."""
         self.conversation = Conversation()
-        self.store: ChatStore | None = None
         self._services = services
         self._report = report
+        self._recorder: Recorder | None = None
         self._saver: Saver | None = None
+
+    @property
+    def store(self) -> ChatStore | None:
+        return self._recorder.store if self._recorder else None
 
     async def open_store(self) -> Conversation | None:
         """The chat that was changed last, if there is one. Raises SpecchatError."""
-        self.store = await asyncio.to_thread(self._services.open_store)
-        last = await asyncio.to_thread(_last_chat, self.store)
-        self._saver = Saver(self.store, self._current, self._report)
+        open_store = self._services.open_store
+        store = await asyncio.to_thread(open_store)
+        last = await asyncio.to_thread(_last_chat, store)
+        self._recorder = Recorder(store, open_store)
+        self._saver = Saver(self._recorder, self._current, self._report)
         return last
 
     async def read(self, chat_id: int | None) -> Conversation:

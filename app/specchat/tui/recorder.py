@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from specchat.storage import ChatStore
+from specchat.storage import ChatStore, GoneError
 from specchat.storage.records import Status
 from specchat.tui.conversation import Conversation, Entry
 from specengine.events import Unverified, Version
@@ -49,18 +49,38 @@ class Recorder:
     one catches up.
     """
 
-    def __init__(self, store: ChatStore) -> None:
-        self._store = store
+    def __init__(self, store: ChatStore, open_store: Callable[[], ChatStore]) -> None:
+        """`open_store` is for where the file of `store` is gone."""
+        self.store = store
+        self._open_store = open_store
         self._lock = asyncio.Lock()
 
-    async def save(self, conversation: Conversation, profile: str) -> None:
-        """Raises SpecchatError if the store cannot be written."""
+    async def save(
+        self, conversation: Conversation, profile: str, is_open: Callable[[], bool] = lambda: True
+    ) -> GoneError | None:
+        """Where what was stored of a chat that `is_open` is gone, it is stored anew, as a new chat,
+        and what was gone is returned. Raises SpecchatError if the store cannot be written.
+        """
         async with self._lock:
-            await asyncio.to_thread(self._write, conversation, profile, _snapshots(conversation))
+            try:
+                await self._save(conversation, profile)
+            except GoneError as error:
+                if not is_open():  # the person deleted it here
+                    raise
+                self.store, gone = await asyncio.to_thread(self._open_store), self.store
+                await asyncio.to_thread(gone.close)
+                conversation.forget_stored()
+                await self._save(conversation, profile)
+                return error
+            return None
+
+    async def _save(self, conversation: Conversation, profile: str) -> None:
+        await asyncio.to_thread(self._write, conversation, profile, _snapshots(conversation))
 
     def _write(
         self, conversation: Conversation, profile: str, snapshots: Sequence[_Snapshot]
     ) -> None:
+        self.store.check()  # where nothing is new, too: all of it may be gone
         for snapshot in snapshots:
             if snapshot.entry.stored_id is None:
                 self._add(conversation, profile, snapshot)
@@ -70,11 +90,11 @@ class Recorder:
 
     def _add(self, conversation: Conversation, profile: str, new: _Snapshot) -> None:
         if conversation.chat_id is None:
-            conversation.chat_id = self._store.create_chat(profile).id
+            conversation.chat_id = self.store.create_chat(profile).id
         elif new.parent is None:
-            self._store.set_head(conversation.chat_id, None)
+            self.store.set_head(conversation.chat_id, None)
         entry = new.entry
-        message = self._store.add_message(
+        message = self.store.add_message(
             conversation.chat_id,
             entry.role,
             new.text,
@@ -91,7 +111,7 @@ class Recorder:
         entry = new.entry
         assert entry.stored_id is not None
         if new.status != entry.stored_status or new.revision != entry.stored_revision:
-            self._store.finish_message(
+            self.store.finish_message(
                 entry.stored_id,
                 text=new.text,
                 tokens=new.tokens,
@@ -100,7 +120,7 @@ class Recorder:
                 unverified=new.unverified,
             )
         elif _has_grown(new):
-            self._store.append_to_message(
+            self.store.append_to_message(
                 entry.stored_id,
                 new.text[entry.stored_length :],
                 new.tokens[entry.stored_tokens :],
@@ -116,21 +136,15 @@ class Recorder:
         """Other versions of an answer, each in a branch of its own."""
         assert conversation.chat_id is not None
         for version in new.replaced[new.entry.stored_replaced :]:
-            message = self._store.add_message(
+            self.store.add_message(
                 conversation.chat_id,
                 new.entry.role,
-                "",
+                version.text,
                 parent_id=new.parent.stored_id if new.parent else None,
-                model=new.entry.model,
-                is_head=False,
-            )
-            self._store.finish_message(
-                message.id,
-                text=version.text,
                 tokens=version.tokens,
-                status="done",
-                stats=None,
+                model=new.entry.model,
                 unverified=version.unverified,
+                is_head=False,
             )
             new.entry.stored_replaced += 1
 
@@ -153,7 +167,8 @@ def _snapshots(conversation: Conversation) -> list[_Snapshot]:
             continue
         snapshot = _Snapshot.of(entry, parent)
         is_changed = entry.status != entry.stored_status or entry.revision != entry.stored_revision
-        if is_changed or _has_grown(snapshot):
+        is_replaced = len(entry.replaced) > entry.stored_replaced
+        if is_changed or is_replaced or _has_grown(snapshot):
             snapshots.append(snapshot)
         parent = entry
     return snapshots

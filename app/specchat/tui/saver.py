@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 
 from specchat.errors import SpecchatError
-from specchat.storage import ChatStore
 from specchat.tui.conversation import Conversation
 from specchat.tui.recorder import Recorder
 from specchat.tui.widgets.transcript import NoteKind
@@ -23,8 +22,8 @@ _RETRY_S = 5.0
 class Saver:
     """A few times a second, if anything changed. A new problem is reported once."""
 
-    def __init__(self, store: ChatStore, current: Current, report: Report) -> None:
-        self._recorder = Recorder(store)
+    def __init__(self, recorder: Recorder, current: Current, report: Report) -> None:
+        self._recorder = recorder
         self._current = current
         self._report = report
         self._changed = asyncio.Event()
@@ -49,7 +48,11 @@ class Saver:
         conversation, profile = self._current()
         problem = ""
         try:
-            await self._recorder.save(conversation, profile)
+            gone = await self._recorder.save(
+                conversation, profile, lambda: self._current()[0] is conversation
+            )
+            if gone and conversation.entries:
+                self._report(f"This chat was gone, and is saved as a new one: {gone}", "error")
         except (SpecchatError, OSError) as error:
             if self._current()[0] is not conversation:
                 return True

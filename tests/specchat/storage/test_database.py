@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from specchat.errors import SpecchatError
-from specchat.storage import ChatStore, schema
+from specchat.storage import ChatStore, GoneError, schema
 
 
 @pytest.fixture
@@ -168,6 +168,22 @@ def test_a_folder_in_the_place_of_the_file_is_told(path: Path) -> None:
     with pytest.raises(SpecchatError) as error:
         ChatStore(path)
     assert "cannot be opened" in one_line(error, path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
+@pytest.mark.parametrize("in_its_place", [None, b""])
+def test_a_file_that_is_deleted_while_it_is_open_takes_no_message_unsaid(
+    path: Path, in_its_place: bytes | None
+) -> None:
+    filled(path)
+    store = ChatStore(path)
+    path.rename(path.with_name("elsewhere.db"))
+    if in_its_place is not None:
+        path.write_bytes(in_its_place)
+    with pytest.raises(GoneError) as error:
+        store.add_message(1, "user", "into nowhere")
+    assert "deleted or replaced" in one_line(error, path)
+    store.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are kept elsewhere there")

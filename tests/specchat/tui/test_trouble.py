@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,89 @@ async def test_a_full_disk_is_told_once_and_everything_is_saved_when_it_has_room
         await chat.until(lambda: len(chat.stored) == 2)
         assert chat.stored == [("user", "Hi", "done"), ("assistant", "Hello.", "done")]
         await chat.until(lambda: chat.notes[-1] == "Everything is saved again.")
+
+
+_DELETABLE = pytest.mark.skipif(sys.platform == "win32", reason="an open file stays there")
+
+
+def delete_database(folder: Path) -> None:
+    for file in folder.glob("chats.db*"):
+        file.unlink()
+
+
+@_DELETABLE
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_a_chat_whose_database_is_deleted_is_written_anew_and_that_is_told(
+    start_chat: StartChat, tmp_path: Path, goes_on: bool
+) -> None:
+    async with start_chat(Script(["One."]), Script(["Two."])) as chat:
+        await chat.say("first")
+        await chat.until(lambda: len(chat.stored) == 2)
+        delete_database(tmp_path)
+        if goes_on:
+            await chat.say("second")
+            await chat.until(lambda: bool(chat.notes))
+            [note] = chat.notes
+            assert "deleted or replaced" in note
+            assert "saved as a new one" in note
+        await chat.pilot.press("ctrl+q")
+        await chat.until(lambda: not chat.app.is_running)
+        assert chat.app.return_code == 0
+    with sqlite3.connect(tmp_path / "chats.db") as db:
+        texts = [text for (text,) in db.execute("SELECT text FROM messages ORDER BY id")]
+        [title] = db.execute("SELECT title FROM chats")
+    assert texts == ["first", "One.", "second", "Two."][: 4 if goes_on else 2]
+    assert title == ("first",)
+
+
+@_DELETABLE
+async def test_a_disk_that_is_gone_keeps_nobody_from_chatting_and_gets_all_when_it_is_back(
+    start_chat: StartChat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specchat.tui.saver._RETRY_S", 0.01)
+    async with start_chat(Script(["One."]), Script(["Two."])) as chat:
+        await chat.say("first")
+        await chat.until(lambda: len(chat.stored) == 2)
+        delete_database(tmp_path)
+        (tmp_path / "chats.db").mkdir()  # nothing can be written there
+        await chat.say("second")
+        await chat.until(lambda: bool(chat.notes))
+        assert chat.notes[0].startswith("Not saved, trying again: ")
+        assert chat.messages == ["first", "One.", "second", "Two."]
+        (tmp_path / "chats.db").rmdir()
+        await chat.until(lambda: chat.notes[-1] == "Everything is saved again.")
+    store = ChatStore(tmp_path / "chats.db")
+    [saved] = store.chats()
+    assert [m.text for m in store.messages(saved.id)] == ["first", "One.", "second", "Two."]
+
+
+async def test_a_chat_that_another_program_deletes_is_saved_as_a_new_one_when_it_goes_on(
+    start_chat: StartChat,
+) -> None:
+    async with start_chat(Script(["One."]), Script(["Two."])) as chat:
+        await chat.say("first")
+        await chat.until(lambda: len(chat.stored) == 2)
+        chat.store.delete_chat(chat.store.chats()[0].id)
+        await chat.say("second")
+        await chat.until(lambda: len(chat.stored) == 4)
+        assert [text for _, text, _ in chat.stored] == ["first", "One.", "second", "Two."]
+        await chat.until(lambda: bool(chat.notes))
+        assert "saved as a new one" in chat.notes[0]
+
+
+@_DELETABLE
+async def test_the_chats_of_a_database_that_took_the_place_of_the_open_one_can_be_chosen(
+    start_chat: StartChat, tmp_path: Path
+) -> None:
+    async with start_chat() as chat:
+        await chat.settle()
+        delete_database(tmp_path)
+        other = ChatStore(tmp_path / "chats.db")
+        other.add_message(other.create_chat("tiny").id, "user", "copied")
+        await chat.pilot.press("ctrl+o")
+        await chat.until(lambda: "copied" in chat.app.export_screenshot())
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.messages == ["copied"])
 
 
 async def test_an_answer_that_a_crash_cut_off_is_shown_as_such(

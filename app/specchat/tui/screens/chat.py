@@ -220,7 +220,8 @@ class ChatScreen(Screen[None]):
     def action_new_chat(self) -> None:
         self._switch(None)
 
-    def action_open_chat(self) -> None:
+    async def action_open_chat(self) -> None:
+        await self._chat.save()  # opens another store where the file of this one is gone
         if self._chat.store is not None:
             self.app.push_screen(ChatsDialog(self._chat.store, self._forget), self._chosen_chat)
 
