@@ -350,7 +350,11 @@ class Runtime:
         if options.drafting and self._earlier is not None and self.profile is not None:
             pair.remember(self._earlier(self.profile.target))
         # What happens on a server is not seen from here.
-        own: dict[str, Any] = {"begun": options.begun} if isinstance(pair, RemotePair) else {}
+        own: dict[str, Any] = {}
+        if isinstance(pair, RemotePair):
+            own = {"begun": options.begun}
+        elif isinstance(pair, ScoringPair):
+            own = {"on_wait": lambda cause: emit(Progress("wait", 0, 0, cause))}
         if options.inspect and isinstance(pair, Pair):
             own = {"on_round": emit}
         for event in pair.answer(
@@ -413,7 +417,7 @@ def _loading(on_event: Callable[[Progress], None]) -> Callable[[str, float], Non
 
 def _answer_of(
     server: ChatServer, turns: Sequence[Turn], options: AnswerOptions
-) -> Iterator[Chunk | Finished]:
+) -> Iterator[Event]:
     """The answer of a target that verifies nothing, and therefore needs no ids."""
     if options.raw or options.logprobs is not None or options.grammar is not None:
         raise SpecchatError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
@@ -16,7 +17,7 @@ _VERBS = {
     "load": "loading",
     "measure": "measuring",
     "prompt": "reading",
-    "wait": "no target:",
+    "wait": "waiting:",
 }
 
 
@@ -67,6 +68,8 @@ class EventProgress:
         else:
             self._bar.start()
             text = one_line(f"{_VERBS[event.stage]} {event.label}")
+            if event.stage == "wait" and self._bar.disable:  # in a pipe: nobody knows for how long
+                click.echo(f"specchat: {text}", err=True)
             self._task = self._bar.add_task(text, total=None)
 
     def _close(self) -> None:

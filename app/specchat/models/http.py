@@ -16,6 +16,7 @@ import httpx
 
 from specchat.models.errors import DownloadCancelledError, DownloadError, SourceError
 from specchat.models.growing_file import GrowingFile
+from specchat.proxies import UNUSABLE, explain_proxies
 from specchat.version import __version__
 
 ATTEMPTS = 5
@@ -43,15 +44,19 @@ def new_client() -> httpx.Client:
     """A client with the system's certificates and the person's own, proxies from the environment.
 
     Connecting is given up after a few seconds, so that an unreachable host costs little; a read
-    that stalls is taken up again by `transfer`.
+    that stalls is taken up again by `transfer`. Raises DownloadError.
     """
-    return httpx.Client(
-        verify=_certificates(),
-        timeout=httpx.Timeout(15.0, connect=5.0),
-        follow_redirects=True,
-        mounts={"file://": _FileTransport()},
-        headers={"User-Agent": f"specchat/{__version__}", "Accept-Encoding": "identity"},
-    )
+    certificates = _certificates()
+    try:
+        return httpx.Client(
+            verify=certificates,
+            timeout=httpx.Timeout(15.0, connect=5.0),
+            follow_redirects=True,
+            mounts={"file://": _FileTransport()},
+            headers={"User-Agent": f"specchat/{__version__}", "Accept-Encoding": "identity"},
+        )
+    except UNUSABLE as error:
+        raise DownloadError(explain_proxies(error)) from error
 
 
 def _certificates() -> ssl.SSLContext:

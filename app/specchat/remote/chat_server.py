@@ -24,7 +24,7 @@ from specengine.cancel import AbortFlag
 from specengine.chat.chat_template import Turn
 from specengine.chat.stop import StopFilter
 from specengine.control.costs import PassCosts
-from specengine.events import Chunk, Finished, FinishReason
+from specengine.events import Chunk, Finished, FinishReason, Progress
 from specengine.sampling import SamplingParams
 from specengine.statistics import Statistics
 
@@ -32,6 +32,14 @@ _ATTEMPTS = 4  # at a server that is busy
 _POLL_S = 0.05
 _SHOWN_MODELS = 8
 _REASONS: dict[str, FinishReason] = {"length": "length"}  # every other end is the model's own
+_TOOL = "the target calls a tool, and specchat gives it none"
+_FAILURES = {
+    "content_filter": "the server's filter has cut the answer",
+    "tool_calls": _TOOL,
+    "function_call": _TOOL,
+    "error": "the server says that the answer failed",
+    "abort": "the server has given the answer up",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class _Done:
     """The stream has ended as it should."""
 
 
-_Arrival = Event | _Failed | _Done
+_Arrival = Event | Progress | _Failed | _Done
 
 
 class ChatClient:
@@ -144,8 +152,8 @@ class ChatServer:
         *,
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
-    ) -> Iterator[Chunk | Finished]:
-        """The target's answer: Chunk*, then one Finished. Reasoning stands in <think> tags."""
+    ) -> Iterator[Progress | Chunk | Finished]:
+        """The target's answer, from waiting to its end. Reasoning stands in <think> tags."""
         prediction = None
         if self._predicts and may_be_predicted(sampling, max_tokens):
             prediction = text_to_edit(turns)
@@ -186,9 +194,11 @@ class ChatServer:
         self, body: dict[str, object], arrivals: queue.SimpleQueue[_Arrival]
     ) -> None:
         """Ask, again while the server is busy; what has begun is never asked for twice."""
+        has_begun = False
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 async for event in self._client.stream(body):
+                    has_begun = True
                     arrivals.put(event or _Done())
                 arrivals.put(_Failed("the stream ended before the answer: it is incomplete"))
                 return
@@ -196,10 +206,11 @@ class ChatServer:
                 if attempt == _ATTEMPTS:
                     arrivals.put(_Failed(str(error)))
                     return
+                arrivals.put(Progress("wait", 0, 0, str(error)))
                 await asyncio.sleep(error.after_s)
             except (RemoteError, ValueError) as error:
                 # Models that take no prediction refuse it.
-                if arrivals.empty() and body.pop("prediction", None) is not None:
+                if not has_begun and body.pop("prediction", None) is not None:
                     continue
                 arrivals.put(_Failed(str(error)))
                 return
@@ -230,7 +241,10 @@ class _Answer:
         self._first_at: float | None = None
         self.ended = False
 
-    def take(self, arrival: _Arrival) -> Iterator[Chunk]:
+    def take(self, arrival: _Arrival) -> Iterator[Progress | Chunk]:
+        if isinstance(arrival, Progress):
+            yield arrival
+            return
         if isinstance(arrival, _Failed):
             # With a reason, only the end of the stream was missing.
             self.end("error" if self.reason is None else self.reason, arrival.message)
@@ -251,8 +265,10 @@ class _Answer:
                 self.stats.drafted = self.stats.accepted + rejected
         for choice in arrival.choices[:1]:
             yield from self._show(self._thought(choice.delta.thought, choice.delta.content))
-            if choice.finish_reason is not None:
-                self.reason = _REASONS.get(choice.finish_reason, "stop")
+            if (finish := choice.finish_reason) in _FAILURES:
+                self.end("error", f"{_FAILURES[finish]} ({finish})")
+            elif finish is not None:
+                self.reason = _REASONS.get(finish, "stop")
         if self._filter.cut is not None:
             self.end("stop")
 

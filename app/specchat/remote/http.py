@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from specchat.proxies import UNUSABLE, explain_proxies
 from specchat.remote.address import Address
 from specchat.remote.errors import RemoteError, TryAgainError
 from specchat.remote.keys import Key
@@ -24,29 +25,45 @@ _RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
 def new_client(address: Address, key: Key | None) -> httpx.AsyncClient:
     """For `address` alone: a redirect elsewhere would take the key along.
 
-    This computer is reached without a proxy, others by what the environment says.
+    This computer is reached without a proxy, others by what the environment says. Raises
+    RemoteError where that cannot be used.
     """
     headers = {"User-Agent": f"specchat/{__version__}", "Accept-Encoding": "identity"}
     if key is not None:
         headers["Authorization"] = key.header()
-    return httpx.AsyncClient(
-        headers=headers,
-        timeout=_TIMEOUT,
-        trust_env=not address.is_loopback,
-        follow_redirects=False,
-        verify=_certificates() if address.base.startswith("https:") else False,
-        limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
-    )
+    certificates = _certificates() if address.base.startswith("https:") else False
+    try:
+        return httpx.AsyncClient(
+            headers=headers,
+            timeout=_TIMEOUT,
+            trust_env=not address.is_loopback,
+            follow_redirects=False,
+            verify=certificates,
+            limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
+        )
+    except UNUSABLE as error:
+        raise RemoteError(explain_proxies(error)) from error
+
+
+def is_page(response: httpx.Response) -> bool:
+    """Whether this is a web page for people: of a login, a router, another program."""
+    content_type: str = response.headers.get("Content-Type", "")
+    return content_type.lower().startswith("text/html")
 
 
 async def check(response: httpx.Response) -> None:
     """Raises for what is no success, with the server's own words: TryAgainError, RemoteError."""
+    url = response.request.url
+    place = f"{url.scheme}://{url.netloc.decode()}{url.path}"
     if response.is_success:
+        if is_page(response):
+            raise RemoteError(
+                f"{place} answers with a web page: something else listens there, or a login is in "
+                "the way"
+            )
         return
     with suppress(httpx.HTTPError):
         await response.aread()  # the reason is in the body
-    url = response.request.url
-    place = f"{url.scheme}://{url.netloc.decode()}{url.path}"
     status, said = response.status_code, _message(response)
     if status in _BUSY:
         raise TryAgainError(f"{place} is busy ({status}): {said}", _retry_after(response))

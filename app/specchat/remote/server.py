@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, 
 from specchat.remote.address import Address
 from specchat.remote.bounds import Count, DraftLength, Integer64, Logprob, Seconds, TokenId
 from specchat.remote.errors import RemoteError
-from specchat.remote.http import check, json_of, new_client
+from specchat.remote.http import check, is_page, json_of, new_client
 from specchat.remote.keys import Key
 from specchat.server.messages import PROTOCOL
 
@@ -113,7 +113,7 @@ class VerifyServer:
     async def info(self) -> Info | None:
         """What the server has; None where this is no verify server."""
         response = await self._client.get(self._url("/info"))
-        if 400 <= response.status_code < 500:
+        if 400 <= response.status_code < 500 or is_page(response):
             # Something else, or a key is wrong: then the next request says so.
             return None
         await check(response)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from pathlib import Path
@@ -17,6 +18,7 @@ from specengine.chat.chat_template import Turn
 from specengine.events import Finished
 from specengine.sampling import SamplingParams
 from support.chat_stand_in import ChatStandIn, Reply, chat_stand_in, events
+from support.command_line import specchat
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer
 
@@ -103,6 +105,49 @@ async def test_an_error_amid_the_stream_is_shown() -> None:
     with chat_stand_in(Reply([stream])) as stand_in:
         finished = await answer(stand_in)
     assert (finished.text, finished.reason, finished.error) == ("a", "error", "out of memory")
+
+
+@pytest.mark.parametrize(
+    ("finish", "cause"),
+    [
+        ("content_filter", "filter has cut the answer"),
+        ("tool_calls", "calls a tool"),
+        ("function_call", "calls a tool"),
+        ("error", "the answer failed"),
+        ("abort", "given the answer up"),
+    ],
+)
+async def test_an_answer_that_ends_before_its_end_is_no_success(finish: str, cause: str) -> None:
+    with chat_stand_in(Reply([events("half of", finish=finish)])) as stand_in:
+        finished = await answer(stand_in)
+    assert (finished.text, finished.reason) == ("half of", "error")
+    assert cause in str(finished.error)
+    assert f"({finish})" in str(finished.error)
+
+
+@pytest.mark.parametrize("finish", ["stop", "eos", "end_turn"])
+async def test_every_other_end_is_the_models_own(finish: str) -> None:
+    with chat_stand_in(Reply([events("all of it", finish=finish)])) as stand_in:
+        assert (await answer(stand_in)).reason == "stop"
+
+
+async def test_a_web_page_is_called_one() -> None:
+    page = Reply([b"<html>log in"], headers={"Content-Type": "text/html; charset=utf-8"})
+    with chat_stand_in(page) as stand_in:
+        finished = await answer(stand_in)
+    assert finished.reason == "error"
+    assert "/v1/chat/completions answers with a web page" in str(finished.error)
+
+
+async def test_a_wait_for_a_busy_server_says_so(tmp_path: Path) -> None:
+    busy = Reply([b'{"error":"too many"}'], 429, {"Retry-After": "0"})
+    with chat_stand_in(busy, Reply([events("now")])) as stand_in:
+        done = await asyncio.to_thread(
+            specchat, tmp_path, "ask", "--target", stand_in.url, "--no-draft", "Hi"
+        )
+    assert (done.returncode, done.stdout) == (0, b"now\n")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(f"specchat: waiting: {stand_in.url}/v1/chat/completions is busy (429)")
 
 
 async def test_an_answer_whose_task_dies_ends_with_an_error(

@@ -88,6 +88,22 @@ def test_a_whole_answer_whose_end_is_lost_is_whole(network: NetworkThread) -> No
     assert not any(isinstance(event, Cut) for event in found)
 
 
+def test_a_busy_server_is_waited_for_and_it_is_said(network: NetworkThread) -> None:
+    said = {"error": {"message": "too many answers wait"}}
+    busy = httpx.Response(429, json=said, headers={"Retry-After": "0"})
+    found = events(network, ScriptedTarget(busy, busy, [committed(3, 5)]), 1)
+    (cut,) = [event for event in found if isinstance(event, Cut)]
+    assert "is busy (429): too many answers wait" in cut.cause
+    assert (tokens(found), found[-1]) == ([5], Ended("length"))
+
+
+def test_a_web_page_in_the_place_of_an_answer_is_called_one(network: NetworkThread) -> None:
+    *_, ended = events(network, ScriptedTarget(httpx.Response(200, html="<html>log in")), 8)
+    assert isinstance(ended, Ended)
+    assert ended.reason == "error"
+    assert "answers with a web page" in str(ended.error)
+
+
 def test_more_tokens_than_were_asked_for_are_cut_and_refused(network: NetworkThread) -> None:
     target = ScriptedTarget([committed(3, *range(5)), committed(8, *range(500))])
     *_, ended = found = events(network, target, 8)

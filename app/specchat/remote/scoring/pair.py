@@ -204,8 +204,10 @@ class ScoringPair:
         logprobs: int | None = None,
         grammar: str | None = None,
         on_prompt: Callable[[int, int], None] | None = None,
+        on_wait: Callable[[str], None] = lambda cause: None,
     ) -> Iterator[Chunk | Finished]:
         """As `specengine.pair.Pair.answer`; the sampling settings decide how drafts are verified.
+        `on_wait` is told why nothing comes, where the server is busy or out of reach.
 
         Raises RemoteError for what the server's interface has no room for.
         """
@@ -230,6 +232,7 @@ class ScoringPair:
             self._target_costs,
             self.abort,
             until=len(prompt) + limit,
+            on_wait=on_wait,
         )
         adaptive = self._controllers.setdefault(
             (way, draft_max), AdaptiveDraftLength(self._target_costs.seconds, longest=draft_max)

@@ -70,9 +70,10 @@ class ScoringTarget:
         abort: AbortFlag,
         *,
         until: int,
+        on_wait: Callable[[str], None] = lambda cause: None,
     ) -> None:
         """`costs`: what requests took so far, by draft tokens + 1. `until`: the longest that
-        prompt and answer can become.
+        prompt and answer can become. `on_wait` is told why a request is made again.
         """
         self.vocab = vocab
         self.n_ctx = n_ctx
@@ -85,6 +86,7 @@ class ScoringTarget:
         self._how = how
         self._abort = abort
         self._until = until
+        self._on_wait = on_wait
         self._continuation: Continuation | None = None
         # Not from the seed: drafts are drawn with that, and have to be independent of this.
         self._uniform = np.random.default_rng().random
@@ -248,6 +250,7 @@ class ScoringTarget:
             raise BackendError(str(failure)) from failure
         if failures >= _ATTEMPTS:
             raise BackendError(cause) from failure
+        self._on_wait(cause)
         until = time.monotonic() + pause_s
         while time.monotonic() < until:
             self._check_cancelled()

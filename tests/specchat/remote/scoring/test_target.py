@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from specchat.remote.address import parse_address
+from specchat.remote.errors import TryAgainError
 from specchat.remote.network import NetworkThread
 from specchat.remote.scoring.client import ScoringClient
 from specchat.remote.scoring.dialect import Dialect, Said
@@ -337,3 +338,22 @@ def test_a_stream_that_cannot_go_on_ends_the_answer(
     assert isinstance(finished, Finished)
     assert finished.reason == "error"
     assert cause in str(finished.error)
+
+
+def test_a_wait_for_a_busy_server_is_told(
+    network: NetworkThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = [TryAgainError("busy (429)", 0.0)]
+    waits: list[str] = []
+    score = ScoringClient.score
+
+    async def busy_at_first(self: ScoringClient, *asked: Any) -> Any:
+        if busy:
+            raise busy.pop()
+        return await score(self, *asked)
+
+    monkeypatch.setattr(ScoringClient, "score", busy_at_first)
+    with serving("sglang") as stand_in, target_of(stand_in, "sglang", network, GREEDY) as target:
+        target._on_wait = waits.append
+        target.verify(as_tokens(PROMPT), Draft([1], [None]))
+    assert waits == ["busy (429)"]
