@@ -6,11 +6,16 @@ import signal
 from pathlib import Path
 from typing import NamedTuple
 
+import hypothesis
 import pytest
 
 from specchat import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import load_registry
+
+# How long an example takes says something of the machine alone.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 # Before any test points SPECCHAT_HOME elsewhere: what `make chat` fetched is used, and the reverse.
 MODELS_DIR = locations.models_dir()

@@ -264,7 +264,6 @@ class Attack(RuleBasedStateMachine):
 Attack.TestCase.settings = settings(
     max_examples=1000,
     stateful_step_count=16,
-    deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )

@@ -132,7 +132,6 @@ def test_case_13_case_15_any_history_of_a_real_chat(pairs: tuple[Pair, Pair]) ->
         settings=settings(
             max_examples=8,
             stateful_step_count=8,
-            deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),

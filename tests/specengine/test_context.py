@@ -148,7 +148,7 @@ def test_a_broken_pass_leaves_the_cache_as_it_says() -> None:
     assert np.array_equal(context.logits([0, 1, 2, 3, 4, 0]), fresh_rows([0, 1, 2, 3, 4, 0], 1))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(st.lists(st.integers(0, V - 1), min_size=1, max_size=24), st.booleans()),

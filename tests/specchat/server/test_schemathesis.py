@@ -64,7 +64,6 @@ test_requests_by_the_description = pytest.mark.slow(
     schema.parametrize()(
         settings(
             max_examples=N,
-            deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),
         )(requests_by_the_description)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 from textual._xterm_parser import XTermParser
@@ -30,7 +30,6 @@ def parsed(parts: list[str]) -> list[Message]:
     return result
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 200), max_size=6), st.text(alphabet="a\x1b[201~\r\x11é", max_size=30)
 )
@@ -47,7 +46,6 @@ def test_a_paste_is_one_paste_and_no_key(cuts: list[int], more: str) -> None:
     assert paste.text == text.replace("\x1b", "\u241b")
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="a\x1b[20~01A", max_size=40), st.lists(st.integers(0, 40), max_size=4))
 def test_what_is_typed_passes_at_once_and_unchanged(text: str, cuts: list[int]) -> None:
     if BEGIN in text:

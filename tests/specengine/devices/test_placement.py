@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from specengine.devices.model_memory import ModelMemory
@@ -55,7 +55,6 @@ def counts(placements: list[Placement]) -> list[int]:
     return [placement.n_gpu_layers for placement in placements]
 
 
-@settings(deadline=None)
 @given(gpus, st.lists(models, min_size=1, max_size=3))
 def test_no_device_gets_more_than_it_has_free_less_its_reserve(
     devices: list[Device], needs: list[ModelMemory]
@@ -66,7 +65,6 @@ def test_no_device_gets_more_than_it_has_free_less_its_reserve(
         assert each.budget <= max(0, each.free - (512 << 20))
 
 
-@settings(deadline=None)
 @given(sizes, st.integers(0, 40 * GB), st.lists(models, min_size=1, max_size=3))
 def test_with_more_memory_more_is_placed_in_order_of_precedence(
     free: int, more: int, needs: list[ModelMemory]
@@ -77,7 +75,6 @@ def test_with_more_memory_more_is_placed_in_order_of_precedence(
     assert after >= before, "what comes first decides, as in a dictionary"
 
 
-@settings(deadline=None)
 @given(gpus, st.integers(0, 3), st.integers(0, 40 * GB), models)
 def test_with_more_memory_on_any_device_a_model_loses_nothing(
     devices: list[Device], which: int, more: int, need: ModelMemory
@@ -90,7 +87,6 @@ def test_with_more_memory_on_any_device_a_model_loses_nothing(
     assert counts(after) >= counts(place(devices, [need]))
 
 
-@settings(deadline=None)
 @given(gpus, models, models)
 def test_the_first_model_is_placed_as_if_it_were_alone(
     devices: list[Device], draft: ModelMemory, target: ModelMemory
@@ -98,7 +94,6 @@ def test_the_first_model_is_placed_as_if_it_were_alone(
     assert place(devices, [draft, target])[0] == place(devices, [draft])[0]
 
 
-@settings(deadline=None)
 @given(gpus, models)
 def test_layers_are_shared_out_from_the_first_on_a_gpu_to_the_output(
     devices: list[Device], need: ModelMemory
@@ -112,7 +107,6 @@ def test_layers_are_shared_out_from_the_first_on_a_gpu_to_the_output(
     assert units == []
 
 
-@settings(deadline=None)
 @given(gpus, models)
 def test_main_memory_and_gpus_together_hold_the_whole_model(
     devices: list[Device], need: ModelMemory

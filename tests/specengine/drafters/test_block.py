@@ -74,7 +74,7 @@ def test_a_draft_costs_what_its_block_costs_and_a_long_text_more_at_first() -> N
     assert then.start_s == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(histories(shortest=1, drafts=(1, 6)))
 def test_any_history_of_texts_and_failures_equals_a_fresh_run(
     history: list[tuple[list[int], int, int, int]],

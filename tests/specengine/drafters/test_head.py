@@ -127,7 +127,7 @@ def test_what_a_long_text_costs_first_is_no_cost_of_each_round() -> None:
     assert then.start_s == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(histories(shortest=3, drafts=(0, 4)))
 # Two draft tokens more of the text have come to stand; a draft breaks off, another takes its place.
 @example([(TEXTS[0], 12, 3, 0), (TEXTS[0], 13, 1, 0)])

@@ -85,7 +85,7 @@ def test_a_state_too_short_for_its_features_is_not_taken() -> None:
     assert context.tokens.tolist() == cache.held == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(st.lists(st.integers(0, V - 1), min_size=1, max_size=24), st.booleans()),

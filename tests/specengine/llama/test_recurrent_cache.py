@@ -253,7 +253,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=STEPS, width_step=st.sampled_from([1, 1, 2]))
 def test_any_history_equals_a_fresh_context(
     model: LlamaModel, steps: list[Step], width_step: int

@@ -225,7 +225,7 @@ def read_or_refuse(path: Path) -> GGUF | None:
         assert peak < 4_000_000
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(min_value=0))
 def test_a_file_cut_anywhere_is_refused(small: Path, tmp_path: Path, cut: int) -> None:
     whole = small.read_bytes()
@@ -234,9 +234,7 @@ def test_a_file_cut_anywhere_is_refused(small: Path, tmp_path: Path, cut: int) -
     assert read_or_refuse(path) is None
 
 
-@settings(
-    deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     at=st.integers(min_value=8, max_value=2400),
     value=st.one_of(
@@ -254,7 +252,7 @@ def test_damaged_bytes_anywhere_in_the_header_are_read_or_refused(
     read_or_refuse(path)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rest=st.binary(max_size=300),
     n_tensors=st.sampled_from([0, 1, *HUGE]),
