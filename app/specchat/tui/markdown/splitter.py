@@ -132,13 +132,17 @@ def _starts_block(line: str) -> bool:
 
 
 def _interrupts_paragraph(line: str) -> bool:
-    """A sentence may begin a line with a year and a full stop: only "1." starts a list then."""
+    """A sentence may begin a line with a year and a full stop: only "1." starts a list then. A mark
+    with nothing behind it is no item there, but the sign between two numbers.
+    """
     item = _ITEM.match(line)
+    if item and not line[item.end() :].strip():
+        return False
     if item and item["number"]:
         return int(item["number"]) == 1
     return _starts_block(line)
 
 
 def _closes(fence: str, line: str) -> bool:
-    mark = line.strip(" ")
+    mark = line.strip()
     return set(mark) == {fence[0]} and len(mark) >= len(fence) and _indent_of(line) < _CODE_INDENT

@@ -24,6 +24,16 @@ def test_a_fence_closes_at_its_own_mark_alone() -> None:
     assert segments(text) == ["````py\n```\n\n~~~\n````", "after"]
 
 
+def test_an_indented_mark_is_code_and_closes_no_fence() -> None:
+    assert segments("```\n    ```\ncode\n```") == ["```\n    ```\ncode\n```"]
+    assert segments("```\n\t```\ncode\n```") == ["```\n\t```\ncode\n```"]
+    assert segments("```\ncode\n   ```\nafter") == ["```\ncode\n   ```", "after"]
+
+
+def test_a_fence_closes_whatever_space_follows_its_mark() -> None:
+    assert segments("```\ncode\n``` \t\nafter") == ["```\ncode\n``` \t", "after"]
+
+
 def test_a_fence_interrupts_a_paragraph_and_an_item() -> None:
     assert segments("text\n```\ncode\n```") == ["text", "```\ncode\n```"]
     assert segments("1. item\n```\ncode\n```\n2. next") == ["1. item", "```\ncode\n```", "2. next"]
@@ -38,8 +48,9 @@ def test_a_heading_is_one_line() -> None:
     assert segments("# Title\ntext") == ["# Title", "text"]
 
 
-def test_a_sentence_may_begin_a_line_with_a_number() -> None:
+def test_a_sentence_may_begin_a_line_with_a_number_or_be_a_sign_alone() -> None:
     assert segments("It was in\n2024. Then it ended.") == ["It was in\n2024. Then it ended."]
+    assert segments("5\n+\n3") == ["5\n+\n3"]
     assert segments("A list:\n1. one") == ["A list:", "1. one"]
 
 
