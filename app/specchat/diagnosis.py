@@ -29,6 +29,7 @@ from specengine.errors import SpecEngineError
 from specengine.llama import environment, huge_pages, library
 from specengine.llama.cpu import this_cpu
 from specengine.llama.probe import ProbeResult, forget, library_folder, probe
+from specengine.trial import forget_failed
 
 # A spin of more rounds than this keeps a core from its other users for milliseconds.
 LONG_SPIN = 100_000
@@ -98,8 +99,11 @@ def check_library() -> Check:
 
 
 def fresh_probe() -> ProbeResult:
-    """A new answer, which is also the one that is remembered from now on."""
+    """A new answer, which is also the one that is remembered from now on. Models that ended a
+    process are tried anew, too.
+    """
     forget(locations.cache_dir())
+    forget_failed(locations.cache_dir())
     return probe(locations.cache_dir())
 
 

@@ -15,9 +15,10 @@ from specchat.installation import explain_probe
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.trials import try_out
 from specengine.devices.placement import GpuLayers
 from specengine.drafting import DraftMethod
-from specengine.errors import BackendError, ModelFileError, SpecEngineError
+from specengine.errors import BackendError, CancelledError, ModelFileError, SpecEngineError
 from specengine.events import Progress
 from specengine.heads.mtp import check_own_heads
 from specengine.llama import extensions
@@ -56,7 +57,8 @@ def prepare(
 
     `gpu_layers` are wanted on GPUs, of whose memory `freed` bytes will be free by then.
     Blocks, for as long as a download takes. Raises SpecchatError or SpecEngineError with one line:
-    a file that is no model, or without a vocabulary, a pair larger than memory.
+    a file that is no model, ends the process, or is without a vocabulary, a pair larger than
+    memory.
     """
     probed = probe(locations.cache_dir())
     if not probed.works:
@@ -64,6 +66,8 @@ def prepare(
 
     def require_room(target: GGUF, draft: GGUF | None) -> None:
         require_memory(target, draft, profile.n_ctx, gpu_layers=gpu_layers, freed=freed)
+
+    tried = partial(try_out, on_event=on_event, cancel=cancel)
 
     def fetch(name: str, offline: bool | None = offline) -> GGUF:
         path = ensure_model(
@@ -80,6 +84,11 @@ def prepare(
         if vocabularies.way == "head":
             extensions.require()
         require_room(target, draft)
+        tried(target)
+        if vocabularies.way == "head":
+            tried(target, draft)
+        else:
+            tried(draft)
         return draft.path, vocabularies
 
     target = fetch(profile.target)
@@ -92,6 +101,7 @@ def prepare(
         draft, vocabularies = examine(profile.draft)
     if draft is None:
         require_room(target, None)
+        tried(target, own_heads=own_heads)
     return PreparedPair(
         target.path,
         draft,
@@ -139,6 +149,8 @@ def _first_that_suits(
     for name in names:
         try:
             return examine(name)
+        except CancelledError:
+            raise
         except (SpecchatError, SpecEngineError) as error:
             logger.info("not drafting with %s: %s", name, error)
     return None, None

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from specchat import preparation
+from specchat import preparation, trials
 from specchat.errors import SpecchatError
 from specchat.models.registry import Registry, load_registry
 from specchat.preparation import PreparedPair, draft_method, prepare
 from specchat.selection import select_profile
 from specchat.settings import Settings
-from specengine.errors import BackendError, ModelFileError, VocabMismatchError
+from specengine.errors import BackendError, CancelledError, ModelFileError, VocabMismatchError
+from specengine.events import Progress
 from specengine.llama import extensions
 from specengine.llama.probe import ProbeResult
+from specengine.model_files.gguf import GGUF, read_gguf
 from support.eagle3_heads import random_head
 from support.gguf_files import WORDS, write_gguf
 from support.head_files import write_head
@@ -52,6 +54,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path / "home"))
     works = ProbeResult(works=True, use_extra_bufts=True, finding="")
     monkeypatch.setattr(preparation, "probe", lambda folder: works)
+    monkeypatch.setattr(preparation, "try_out", lambda *models, **how: None)
     for name, tokens in (("big", WORDS), ("same", WORDS), ("other", [*WORDS[:10], *"abcdefghi"])):
         write_gguf(tmp_path / f"{name}.gguf", tokens=tokens)
     head = random_head(64, len(WORDS), layers=(0, 1, 3), n_draft_vocab=20)
@@ -175,3 +178,52 @@ def test_auto_leaves_a_draft_model_out_that_does_not_fit(
     monkeypatch.setattr(preparation, "require_memory", require_memory)
     ready = prepared(registry, draft="auto")
     assert (ready.draft, ready.method) == (None, "lookup")
+
+
+def test_models_are_tried_before_they_are_loaded_a_head_beside_its_target(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[list[str]] = []
+
+    def try_out(*models: GGUF, **how: Any) -> None:
+        tried.append([model.path.name for model in models])
+
+    monkeypatch.setattr(preparation, "try_out", try_out)
+    prepared(registry)
+    prepared(registry, draft="head")
+    prepared(registry, draft="lookup")
+    assert tried == [
+        ["big.gguf"],
+        ["same.gguf"],
+        ["big.gguf"],
+        ["big.gguf", "head.gguf"],
+        ["big.gguf"],
+    ]
+
+
+def test_a_draft_model_that_would_end_the_process_is_passed_over(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def try_out(*models: GGUF, **how: Any) -> None:
+        if models[-1].path.name != "big.gguf":
+            raise ModelFileError("it dies")
+
+    monkeypatch.setattr(preparation, "try_out", try_out)
+    assert prepared(registry, draft="auto").draft is None
+    with pytest.raises(ModelFileError, match="it dies"):
+        prepared(registry)
+
+
+@pytest.mark.usefixtures("registry")
+def test_the_first_trial_of_a_model_is_said_and_can_be_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "remembered_in", lambda: tmp_path / "trials")
+    model = read_gguf(tmp_path / "big.gguf")
+    told: list[Progress] = []
+    cancel = Event()
+    cancel.set()
+    with pytest.raises(CancelledError):
+        trials.try_out(model, on_event=told.append, cancel=cancel)
+    assert [(event.stage, event.total) for event in told] == [("load", 0)]
+    assert "big.gguf" in told[0].label

@@ -20,9 +20,11 @@ from specchat.remote.http import explain
 from specchat.remote.keys import find_key
 from specchat.remote.network import NetworkThread
 from specchat.remote.scoring.pair import ENGINES, ScoringServer
+from specchat.trials import try_out
 from specengine.drafting import DraftMethod
 from specengine.events import Progress
 from specengine.llama.probe import probe
+from specengine.model_files.gguf import read_gguf
 
 NO_DRAFT_MODEL = "to verify drafts, name a draft model that has its vocabulary"
 
@@ -70,6 +72,7 @@ def prepare_other(
     network.call(chat.client.close())
     on_event(Progress("load", 0, 0, f"whether {server.model} can verify drafts"))
     probed = probe(locations.cache_dir())
+    try_out(read_gguf(draft), on_event=on_event, cancel=cancel)
     return PreparedScoring(server, draft, draft_method(profile, True), probed.use_extra_bufts)
 
 

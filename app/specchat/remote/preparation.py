@@ -23,6 +23,7 @@ from specchat.remote.network import NetworkThread
 from specchat.remote.other_servers import PreparedChat, PreparedScoring, prepare_other
 from specchat.remote.server import ServedModelInfo, VerifyServer
 from specchat.remote.vocabulary import fetch_vocabulary
+from specchat.trials import try_out
 from specengine.drafting import DraftMethod
 from specengine.errors import BackendError
 from specengine.events import Progress
@@ -80,6 +81,8 @@ def prepare_remote(
     probed = probe(locations.cache_dir())
     if not probed.works:
         raise BackendError(explain_probe(probed))
+    if draft is not None:
+        try_out(draft, on_event=on_event, cancel=cancel)
     return PreparedRemote(
         server,
         model.name,

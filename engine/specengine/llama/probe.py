@@ -13,8 +13,6 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,17 +23,15 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 
 from specengine.llama import library
+from specengine.llama.child import ChildEnd, run_child
 from specengine.llama.cpu import this_cpu
+from specengine.llama.kept_json import read_kept, write_kept
 
 CACHE_FILE = "llama-probe.json"
 TIMEOUT_S = 60.0  # of a run that takes half a second
 
 # Repacked kernels round a little differently; wrong ones are off by whole standard deviations.
 TOLERANCE = 0.1
-
-# How Windows tells what signals tell elsewhere.
-_WINDOWS_DEATHS = {0xC000001D: int(signal.SIGILL), 0xC0000005: int(signal.SIGSEGV)}
-_SIGNAL_NAMES = {each.value: each.name for each in signal.Signals}
 
 
 class ProbeResult(BaseModel):
@@ -93,13 +89,13 @@ def probe(
     key = build_key()
     if key is None:
         return _fails("llama-cpp-python is not installed", library.INSTALL)
-    cache = _read(file)
+    cache = read_kept(file, _Cache({}))
     if known := cache.root.get(key):
         return known
     run = _run(command or [sys.executable, "-m", "specengine.llama.probe_child"], timeout_s)
     result = judge(run)
     if run.lasting and result.works:
-        _write(file, _Cache({**cache.root, key: result}))
+        write_kept(file, _Cache({**cache.root, key: result}))
     return result
 
 
@@ -139,30 +135,15 @@ def _fails(finding: str, remedy: str = "") -> ProbeResult:
 
 def _run(command: Sequence[str], timeout_s: float) -> ChildRun:
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        death = f"does not answer within {timeout_s:g} s"
-        return ChildRun(_stages(error.stdout or b""), death=death, lasting=False)
+        return _child_run(run_child(command, timeout_s))
     except OSError as error:
         return ChildRun({}, error=f"llama.cpp cannot be tried: {error}", lasting=False)
-    return _ended(done.returncode, done.stdout, done.stderr)
 
 
-def _ended(code: int, stdout: bytes, stderr: bytes) -> ChildRun:
-    """What the exit code of a child that ended by itself tells."""
-    stages = _stages(stdout)
-    number = _WINDOWS_DEATHS.get(code, -code)
-    if number > 0:
-        name = _SIGNAL_NAMES.get(number, f"signal {number}")
-        death = f"dies of {(signal.strsignal(number) or 'an unknown signal').lower()} ({name})"
-        # SIGKILL comes from outside, from the kernel that is out of memory for instance.
-        return ChildRun(stages, death=death, lasting=name != "SIGKILL")
-    if code:
-        lines = stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
-        return ChildRun(stages, error=f"llama.cpp cannot be tried: {lines[-1]}", lasting=False)
-    return ChildRun(stages)
+def _child_run(end: ChildEnd) -> ChildRun:
+    """What the end of the probe's child tells."""
+    error = None if end.error is None else f"llama.cpp cannot be tried: {end.error}"
+    return ChildRun(_stages(end.stdout), end.death, error, end.lasting)
 
 
 def _stages(output: bytes) -> dict[str, list[float]]:
@@ -206,23 +187,3 @@ def forget(cache_folder: Path) -> None:
     """Make the next probe a run, whatever is remembered."""
     with contextlib.suppress(OSError):
         (cache_folder / CACHE_FILE).unlink()
-
-
-def _read(file: Path) -> _Cache:
-    """What is remembered; nothing where the file is missing or damaged."""
-    try:
-        return _Cache.model_validate_json(file.read_bytes())
-    except (OSError, ValidationError):
-        return _Cache({})
-
-
-def _write(file: Path, cache: _Cache) -> None:
-    """Remember, whole or not at all. A folder that cannot be written costs a probe next time."""
-    temporary = file.with_suffix(f".{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(cache.model_dump_json(indent=1), "utf-8")
-        temporary.replace(file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()

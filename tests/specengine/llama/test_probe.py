@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from specengine.llama import library, probe
+from specengine.llama.child import ended
 from specengine.llama.cpu import Cpu
 from specengine.llama.probe import ChildRun, judge
 
@@ -100,7 +101,7 @@ def test_a_line_that_was_cut_off_is_no_answer(tmp_path: Path) -> None:
 
 
 def test_windows_tells_an_illegal_instruction_by_exit_code() -> None:
-    run = probe._ended(0xC000001D, b"", b"")
+    run = ended(0xC000001D, b"", b"")
     assert run.death == "dies of illegal instruction (SIGILL)"
 
 

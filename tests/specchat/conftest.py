@@ -1,0 +1,18 @@
+"""Fixtures for tests of the app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from specchat import trials
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _each_model_is_tried_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whatever folder a test takes for its own: a trial takes a second."""
+    folder = tmp_path_factory.mktemp("trials")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trials, "remembered_in", lambda: folder)
+        yield
