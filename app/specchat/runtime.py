@@ -22,6 +22,7 @@ from specchat.prompts import encode_prompt, next_prompt
 from specchat.recall import copy_to_keep, recall
 from specchat.remote.address import is_url
 from specchat.remote.chat_server import ChatServer
+from specchat.remote.keys import Keys
 from specchat.remote.network import NetworkThread
 from specchat.remote.opening import open_remote
 from specchat.remote.pair import RemoteOptions, RemotePair
@@ -86,6 +87,7 @@ class Runtime:
         """How often `cancel` was called: what waits for its turn may be cancelled meanwhile."""
         self._remote = remote or RemoteOptions()
         self._network: NetworkThread | None = None
+        self._keys: Keys | None = None
         self._pair: _AnyPair | None = None
         self._is_answering = False
         self._running: Future[None] | None = None
@@ -103,8 +105,9 @@ class Runtime:
         await self._take_turn()
         if self._abort.is_set():
             raise CancelledError("loading was cancelled")
+        self._keys = self._keys or Keys(profile.target, self._remote.key_over_http)
         if is_url(profile.target):
-            await self._connect(profile, on_event)
+            await self._connect(profile, self._keys, on_event)
             return
         ready = await asyncio.to_thread(
             prepare,
@@ -242,13 +245,15 @@ class Runtime:
         if self._network is not None:
             self._network.close()
 
-    async def _connect(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
+    async def _connect(
+        self, profile: Profile, keys: Keys, on_event: Callable[[Progress], None]
+    ) -> None:
         """`load` for a target on a server."""
         if self._offline:
             raise SpecchatError(f"offline nothing is connected to, {profile.target} neither")
         network = self._network = self._network or NetworkThread()
         ready = await asyncio.to_thread(
-            prepare_remote, profile, self._registry, network, on_event, self._cancel_loading
+            prepare_remote, profile, self._registry, network, keys, on_event, self._cancel_loading
         )
 
         def open_() -> RemotePair | ScoringPair | ChatServer:

@@ -70,6 +70,10 @@ class Settings(BaseSettings):
     """What to do where the connection to a target is lost amid an answer: wait until it is back,
     stop and keep what came, or go on locally in the words of the draft model."""
 
+    key_over_http: bool = False
+    """Send the key of a server also over plain http to other computers, where everybody on the way
+    can read it."""
+
     predicted_outputs: bool = False
     """Send text that is to be edited along as a prediction (OpenAI, Azure, Mistral, Fireworks,
     Cerebras): sooner there where most of it stays. Predicted tokens that do not stand are billed.

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
 
 @dataclass
@@ -29,6 +30,8 @@ class ChatStandIn:
     requests: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
+    """Those that came with requests for a chat."""
+    all_keys: list[str | None] = field(default_factory=list)
     url: str = ""
 
 
@@ -50,19 +53,23 @@ def chat_stand_in(*replies: Reply, models: Sequence[str] = ("big",)) -> Iterator
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            stand_in.paths.append(self.path)
-            if self.path == "/v1/models":
+            self._note()
+            if stand_in.paths[-1] == "/v1/models":
                 listed = [{"id": name} for name in stand_in.models]
                 self._send(Reply([json.dumps({"data": listed}).encode()]))
             else:
                 self._send(Reply([b"not found"], 404))
 
         def do_POST(self) -> None:
-            stand_in.paths.append(self.path)
+            self._note()
             stand_in.keys.append(self.headers["Authorization"])
             body = self.rfile.read(int(self.headers["Content-Length"]))
             stand_in.requests.append(json.loads(body))
             self._send(stand_in.replies.pop(0))
+
+        def _note(self) -> None:
+            stand_in.paths.append(urlsplit(self.path).path)  # a proxy is asked for whole addresses
+            stand_in.all_keys.append(self.headers["Authorization"])
 
         def _send(self, reply: Reply) -> None:
             self.send_response(reply.status)

@@ -28,6 +28,7 @@ from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specchat.remote import server
+from specchat.remote.keys import Keys
 from specchat.remote.network import NetworkThread
 from specchat.remote.pair import RemoteOptions, RemotePair, wire_settings
 from specchat.remote.preparation import PreparedRemote, prepare_remote
@@ -209,7 +210,7 @@ class Client:
         network = NetworkThread()
         stack.callback(network.close)
         profile = plan.profile.model_copy(update={"target": url})
-        ready = prepare_remote(profile, registry, network, _nothing, threading.Event())
+        ready = prepare_remote(profile, registry, network, Keys(url), _nothing, threading.Event())
         assert isinstance(ready, PreparedRemote)
         assert ready.draft is not None
         self.target, self.draft = ready.model, ready.draft

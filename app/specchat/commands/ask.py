@@ -73,7 +73,12 @@ def command(
         n_threads=settings.threads,
         gpu_layers=settings.gpu,
         offline=settings.offline,
-        remote=RemoteOptions(settings.patience_ms, settings.on_loss, settings.predicted_outputs),
+        remote=RemoteOptions(
+            settings.patience_ms,
+            settings.on_loss,
+            settings.predicted_outputs,
+            settings.key_over_http,
+        ),
     )
     with _interruptible(runtime) as interrupted:
         asking = _ask(runtime, profile, turns, options, interrupted, stream=not as_json)

@@ -64,7 +64,10 @@ def run_chat(flags: Mapping[str, Any]) -> int:
             offline=settings.offline,
             earlier=EarlierAnswers(open_store) if settings.earlier_answers else None,
             remote=RemoteOptions(
-                settings.patience_ms, settings.on_loss, settings.predicted_outputs
+                settings.patience_ms,
+                settings.on_loss,
+                settings.predicted_outputs,
+                settings.key_over_http,
             ),
             states=states,
             reads_ahead=settings.read_ahead,

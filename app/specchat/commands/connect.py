@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from specchat import locations
+from specchat.commands.options import key_over_http_option
 from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, load_registry
@@ -17,7 +18,7 @@ from specchat.pass_costs import CostStore
 from specchat.remote.address import Address, parse_address
 from specchat.remote.examination import Examination, examine
 from specchat.remote.expectation import TYPICAL_LOOKUP, TYPICAL_MODEL, expected_gain
-from specchat.remote.keys import find_key
+from specchat.remote.keys import Key, Keys
 from specchat.remote.scoring.dialect import Capabilities
 from specchat.remote.scoring.pair import ENGINES, ScoringServer, examine_scoring
 from specchat.remote.server import VerifyServer
@@ -42,18 +43,21 @@ _WAYS = {
 @click.command()
 @click.argument("url")
 @click.option("--draft", metavar="MODEL", help="A model that is to draft for it here.")
+@key_over_http_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(url: str, draft: str | None, as_json: bool) -> int:
+def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bool) -> int:
     """Try the server at URL: what it is, what it verifies, what the way there costs.
 
     Ends with exit code 1 where the draft model does not fit.
     """
-    if load_settings().offline:
+    settings = load_settings(key_over_http=key_over_http)
+    if settings.offline:
         raise SpecchatError(f"offline nothing is connected to, {url} neither")
     address = parse_address(url)
-    found = asyncio.run(examine(address, find_key(address)))
-    scores = _scores(address, found, draft)
-    way = "ids" if isinstance(scores, Capabilities) else _way(address, found, draft)
+    key = Keys(url, settings.key_over_http).find(address)
+    found = asyncio.run(examine(address, key))
+    scores = _scores(address, key, found, draft)
+    way = "ids" if isinstance(scores, Capabilities) else _way(address, key, found, draft)
     misfit = draft is not None and way is None
     gain = None if misfit else _gain(found, draft or "lookup")
     entry = _profile(found, address, None if misfit else draft)
@@ -71,14 +75,16 @@ def command(url: str, draft: str | None, as_json: bool) -> int:
     return 1 if misfit else 0
 
 
-def _scores(address: Address, found: Examination, draft: str | None) -> Capabilities | str | None:
+def _scores(
+    address: Address, key: Key | None, found: Examination, draft: str | None
+) -> Capabilities | str | None:
     """For an engine that can score: what it proved to do for `draft`, or why nothing."""
     if found.kind not in ENGINES:
         return None
     if draft is None or draft in DRAFTERS_WITHOUT_MODEL:
         return "name the draft model with --draft"
     model = address.model or found.models[0]
-    server = ScoringServer(address, find_key(address), found.kind, model, 0)
+    server = ScoringServer(address, key, found.kind, model, 0)
     registry = load_registry(locations.registry_file())
     vocabulary = LlamaModel(ensure_model(registry.resolve(draft)), vocab_only=True)
     try:
@@ -89,21 +95,21 @@ def _scores(address: Address, found: Examination, draft: str | None) -> Capabili
         vocabulary.close()
 
 
-def _way(address: Address, found: Examination, draft: str | None) -> str | None:
+def _way(address: Address, key: Key | None, found: Examination, draft: str | None) -> str | None:
     """How the tokens of `draft` reach this target; None where they cannot, or none is wanted."""
     if draft is None or not found.verifies or found.vocab_fingerprint is None:
         return None
     if draft in DRAFTERS_WITHOUT_MODEL:
         return "ids"
-    vocabulary = asyncio.run(_vocabulary(address, found.vocab_fingerprint))
+    vocabulary = asyncio.run(_vocabulary(address, key, found.vocab_fingerprint))
     registry = load_registry(locations.registry_file())
     model = read_gguf(ensure_model(registry.resolve(draft)))
     way = compare_vocabularies(read_gguf(vocabulary), model).way
     return None if way == "none" else way
 
 
-async def _vocabulary(address: Address, fingerprint: str) -> Path:
-    server = VerifyServer(address, find_key(address))
+async def _vocabulary(address: Address, key: Key | None, fingerprint: str) -> Path:
+    server = VerifyServer(address, key)
     try:
         return await fetch_vocabulary(server, fingerprint)
     finally:

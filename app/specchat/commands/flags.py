@@ -17,7 +17,10 @@ from specengine.sampling import SamplingParams
 from specengine.sampling.json_schema import json_schema_to_gbnf
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "frequency_penalty")
-_SETTINGS = ("threads", "gpu_layers", "draft_gpu_layers", "ctx", "offline", "on_loss")
+_SETTINGS = (
+    *("threads", "gpu_layers", "draft_gpu_layers", "ctx"),
+    *("offline", "on_loss", "key_over_http"),
+)
 _SAMPLING_FLAGS = (*_SAMPLING, "presence_penalty", "seed")
 
 

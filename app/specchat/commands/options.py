@@ -15,6 +15,14 @@ MAX_DRAFT = 16
 ON_LOSS = ("wait", "stop", "local")
 
 
+key_over_http_option = click.option(
+    "--key-over-http",
+    is_flag=True,
+    default=None,
+    help="Send a server's key unencrypted, too: everybody on the way can read it.",
+)
+
+
 def model_options(command: F) -> F:
     """What to load: a profile, or parts of one."""
     return _options(
@@ -87,6 +95,7 @@ def answer_options(command: F) -> F:
             type=click.Choice(ON_LOSS),
             help="A target elsewhere is out of reach: wait, stop, or go on with the draft model.",
         ),
+        key_over_http_option,
         click.option("--reproducible", is_flag=True, help="Bit for bit the same text."),
     )
 

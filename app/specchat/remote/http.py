@@ -69,8 +69,8 @@ async def check(response: httpx.Response) -> None:
         raise TryAgainError(f"{place} is busy ({status}): {said}", _retry_after(response))
     if status in (401, 403):
         raise RemoteError(
-            f"{place} wants another key ({status}): {said}; set SPECCHAT_KEY, or write the address "
-            "and the key into the file `keys` in the configuration folder"
+            f"{place} wants another key ({status}): {said}; write the server's address and the "
+            "key into the file `keys` in the configuration folder, or into SPECCHAT_KEY"
         )
     if response.has_redirect_location:
         raise RemoteError(f"{place} redirects elsewhere: use the address that it leads to")

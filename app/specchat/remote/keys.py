@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
+from dataclasses import dataclass
 
 from specchat import locations
 from specchat.errors import SpecchatError
 from specchat.private_file import read_private
-from specchat.remote.address import Address, parse_address
+from specchat.remote.address import Address, is_url, parse_address
 
 VARIABLE = "SPECCHAT_KEY"
 _FILE = "keys"
@@ -30,23 +31,59 @@ class Key:
         return "Key(…)"
 
 
-def find_key(address: Address) -> Key | None:
-    """SPECCHAT_KEY, else the line for `address` in the file `keys` of the configuration folder.
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one command, each for one address."""
 
-    A line is an address, written in any way that `parse_address` takes, and a key, with spaces
-    between, or the word `keyring`: then the system keeps the key. Raises SpecchatError for a file
-    that others may read, and for a keyring that has no such key or cannot be used.
-    """
-    if value := os.environ.get(VARIABLE):
-        return Key(value)
+    target: str
+    """What the command begins with, an address or a model: a key that names no address is its."""
+    over_http: bool = False
+    """Whether a key may go where everybody on the way can read it."""
+
+    def find(self, address: Address) -> Key | None:
+        """That of SPECCHAT_KEY, else that of the file `keys` in the configuration folder.
+
+        A line of the file is an address, written in any way that `parse_address` takes, and a key,
+        with spaces between, or the word `keyring`: then the system keeps the key. SPECCHAT_KEY is a
+        key, or an address and a key. Raises SpecchatError for a key that would not be encrypted on
+        the way, a file that others may read, a keyring that has no such key or cannot be used.
+        """
+        key = self._in_environment(address) or _in_file(address)
+        is_encrypted = address.base.startswith("https:") or address.is_loopback
+        if key is not None and not is_encrypted and not self.over_http:
+            raise SpecchatError(
+                f"{address.base} has a key, which everybody on the way could read: use https, or "
+                "ssh -L (docs/remote.md); --key-over-http sends it all the same"
+            )
+        return key
+
+    def _in_environment(self, address: Address) -> Key | None:
+        match os.environ.get(VARIABLE, "").split():
+            case []:
+                return None
+            case [value]:
+                return _key(value, address) if _names(self.target, address) else None
+            case [written, value] if is_url(written):
+                return _key(value, address) if _names(written, address) else None
+            case _:
+                raise SpecchatError(f"{VARIABLE} is neither a key nor an address and a key")
+
+
+def _in_file(address: Address) -> Key | None:
     file = locations.config_dir() / _FILE
     if not file.exists():
         return None
     for line in read_private(file).splitlines():
         written, _, value = line.strip().partition(" ")
         if (value := value.strip()) and _names(written, address):
-            return _from_keyring(address.base) if value == _KEYRING else Key(value)
+            return _from_keyring(address) if value == _KEYRING else _key(value, address)
     return None
+
+
+def _key(value: str, address: Address) -> Key:
+    if not value.isascii() or not value.isprintable():
+        raise SpecchatError(f"the key for {address.base} has characters that no key has")
+    return Key(value)
 
 
 def _names(written: str, address: Address) -> bool:
@@ -56,7 +93,8 @@ def _names(written: str, address: Address) -> bool:
         return False
 
 
-def _from_keyring(base: str) -> Key:
+def _from_keyring(address: Address) -> Key:
+    base = address.base
     try:
         # Late, and by name: it is an optional dependency.
         value = importlib.import_module("keyring").get_password(_SERVICE, base)
@@ -72,4 +110,4 @@ def _from_keyring(base: str) -> Key:
         raise SpecchatError(
             f"the system's keyring has no key for {base}: `keyring set {_SERVICE} {base}` takes one"
         )
-    return Key(value)
+    return _key(value, address)

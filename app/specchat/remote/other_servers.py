@@ -17,7 +17,7 @@ from specchat.remote.address import Address, parse_address
 from specchat.remote.chat_server import ChatClient, choose_model
 from specchat.remote.errors import RemoteError
 from specchat.remote.http import explain
-from specchat.remote.keys import find_key
+from specchat.remote.keys import Keys
 from specchat.remote.network import NetworkThread
 from specchat.remote.scoring.pair import ENGINES, ScoringServer
 from specchat.trials import try_out
@@ -53,12 +53,13 @@ def prepare_other(
     profile: Profile,
     registry: Registry,
     network: NetworkThread,
+    keys: Keys,
     on_event: Callable[[Progress], None],
     cancel: Event,
 ) -> PreparedScoring | PreparedChat:
     """As `prepare_remote`, where no verify server listens."""
     address = parse_address(profile.target)
-    chat, server = network.call(_connect(address, profile.n_ctx))
+    chat, server = network.call(_connect(address, keys, profile.n_ctx))
     name = profile.draft or "none"
     if server is None:
         return chat
@@ -76,9 +77,11 @@ def prepare_other(
     return PreparedScoring(server, draft, draft_method(profile, True), probed.use_extra_bufts)
 
 
-async def _connect(address: Address, n_ctx: int) -> tuple[PreparedChat, ScoringServer | None]:
+async def _connect(
+    address: Address, keys: Keys, n_ctx: int
+) -> tuple[PreparedChat, ScoringServer | None]:
     """The target alone, and the server where it is of a kind that can score drafts."""
-    key = find_key(address)
+    key = keys.find(address)
     client = ChatClient(address, key)
     try:
         model = await choose_model(client)

@@ -46,6 +46,8 @@ class RemoteOptions:
     """What to do where the connection is lost amid an answer."""
     predicted_outputs: bool = False
     """Send text that is to be edited to servers of the OpenAI protocol as a prediction."""
+    key_over_http: bool = False
+    """Send keys where everybody on the way can read them, too."""
 
 
 class RemotePair:

@@ -18,7 +18,7 @@ from specchat.preparation import draft_method
 from specchat.remote.address import Address, parse_address
 from specchat.remote.errors import RemoteError
 from specchat.remote.http import explain
-from specchat.remote.keys import find_key
+from specchat.remote.keys import Keys
 from specchat.remote.network import NetworkThread
 from specchat.remote.other_servers import PreparedChat, PreparedScoring, prepare_other
 from specchat.remote.server import ServedModelInfo, VerifyServer
@@ -52,6 +52,7 @@ def prepare_remote(
     profile: Profile,
     registry: Registry,
     network: NetworkThread,
+    keys: Keys,
     on_event: Callable[[Progress], None],
     cancel: Event,
 ) -> PreparedRemote | PreparedScoring | PreparedChat:
@@ -61,9 +62,9 @@ def prepare_remote(
     or SpecEngineError with one line: nothing listens there, the draft model has another vocabulary.
     """
     address = parse_address(profile.target)
-    connected = network.call(_connect(address))
+    connected = network.call(_connect(address, keys))
     if connected is None:
-        return prepare_other(profile, registry, network, on_event, cancel)
+        return prepare_other(profile, registry, network, keys, on_event, cancel)
     server, model = connected
     on_event(Progress("load", 0, 0, f"the vocabulary of {model.name}"))
     vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))
@@ -97,9 +98,9 @@ def prepare_remote(
     )
 
 
-async def _connect(address: Address) -> tuple[VerifyServer, ServedModelInfo] | None:
+async def _connect(address: Address, keys: Keys) -> tuple[VerifyServer, ServedModelInfo] | None:
     """None where something else than a verify server listens. Raises RemoteError."""
-    server = VerifyServer(address, find_key(address))
+    server = VerifyServer(address, keys.find(address))
     try:
         info = await server.info()
     except httpx.TransportError as error:

@@ -12,8 +12,10 @@ from types import ModuleType
 import pytest
 
 from specchat.errors import SpecchatError
-from specchat.remote.address import parse_address
-from specchat.remote.keys import Key, find_key
+from specchat.models.registry import Profile
+from specchat.remote.address import Address, parse_address
+from specchat.remote.keys import Key, Keys
+from support.chat_stand_in import Reply, chat_stand_in, events
 from support.command_line import specchat
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import running_server
@@ -26,6 +28,109 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 RIGHT, WRONG = "right-key-0123456789", "wrong-key-0123456789"
+NONE_NAMED = Keys("tiny")  # a model of this computer
+FAR, OTHER = parse_address("https://far.example"), parse_address("https://other.example")
+OPEN = parse_address("http://far.example")
+
+
+def header(keys: Keys, address: Address) -> str | None:
+    found = keys.find(address)
+    return None if found is None else found.header()
+
+
+def test_a_key_without_an_address_is_for_the_target_of_the_command_alone(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECCHAT_KEY", RIGHT)
+    keys = Keys("https://far.example/v1#big")
+    assert header(keys, FAR) == f"Bearer {RIGHT}"
+    assert header(keys, OTHER) is None
+    assert header(NONE_NAMED, FAR) is None
+
+
+def test_a_key_with_an_address_goes_there_whatever_the_target_is(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECCHAT_KEY", f"https://far.example/v1  {RIGHT}")
+    for keys in (NONE_NAMED, Keys(OTHER.base), Keys(FAR.base)):
+        assert header(keys, FAR) == f"Bearer {RIGHT}"
+        assert header(keys, OTHER) is None
+
+
+def test_the_file_has_the_keys_of_the_others(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECCHAT_KEY", RIGHT)
+    write_keys(own_home, f"{FAR.base} {WRONG}", f"{OTHER.base} {WRONG}")
+    keys = Keys(FAR.base)
+    assert [header(keys, a) for a in (FAR, OTHER)] == [f"Bearer {RIGHT}", f"Bearer {WRONG}"]
+
+
+@pytest.mark.parametrize(
+    "value", [f"far {RIGHT}", f"https://far.example {RIGHT} x", "kéy", "a\x01b"]
+)
+def test_what_is_no_key_is_refused_and_not_shown(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("SPECCHAT_KEY", value)
+    with pytest.raises(SpecchatError, match=r"neither a key nor|no key has") as caught:
+        Keys(FAR.base).find(FAR)
+    assert RIGHT not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["environment", "file"])
+def test_no_key_goes_unencrypted_to_another_computer_unless_that_is_wanted(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    home = parse_address("http://127.0.0.1:8425")
+    if place == "file":
+        write_keys(own_home, f"{OPEN.base} {RIGHT}", f"{home.base} {RIGHT}")
+    else:
+        monkeypatch.setenv("SPECCHAT_KEY", RIGHT)
+    with pytest.raises(SpecchatError, match="--key-over-http") as caught:
+        Keys(OPEN.base).find(OPEN)
+    assert RIGHT not in str(caught.value)
+    assert header(Keys(OPEN.base, over_http=True), OPEN) == f"Bearer {RIGHT}"
+    assert header(Keys(home.base), home) == f"Bearer {RIGHT}"
+
+
+def test_without_a_key_plain_http_is_nobodys_concern(own_home: Path) -> None:
+    assert Keys(OPEN.base).find(OPEN) is None
+
+
+async def test_another_target_of_the_same_chat_does_not_get_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SPECCHAT_KEY", RIGHT)
+    with (
+        chat_stand_in(Reply([events("a")]), Reply([events("c")])) as one,
+        chat_stand_in(Reply([events("b")])) as other,
+    ):
+        async with remote_runtime(one.url) as runtime:
+            for server in (one, other, one):
+                target = Profile(
+                    name="x", description="", target=server.url, draft="none", system=""
+                )
+                await runtime.load(target, lambda event: None)
+                await ask(runtime)
+    assert one.keys == [f"Bearer {RIGHT}"] * 2
+    assert other.keys == [None]
+
+
+@pytest.mark.parametrize("arguments", [("connect",), ("ask", "--no-draft", "Hi", "--target")])
+def test_every_command_keeps_the_key_at_home_until_the_flag_says_otherwise(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    with chat_stand_in(Reply([events("Hello.")])) as proxy:  # the way to every other computer
+        env = {"SPECCHAT_KEY": RIGHT, "HTTP_PROXY": proxy.url, "http_proxy": proxy.url}
+        refused = specchat(tmp_path, *arguments, OPEN.base, env=env)
+        assert proxy.paths == []
+        sent = specchat(tmp_path, *arguments, OPEN.base, "--key-over-http", env=env)
+        assert set(proxy.all_keys) == {f"Bearer {RIGHT}"}
+    assert (refused.returncode, sent.returncode) == (1, 0), sent.stderr
+    (line,) = refused.stderr.decode().splitlines()
+    assert "--key-over-http" in line
+    assert RIGHT not in line + sent.stderr.decode() + sent.stdout.decode()
 
 
 async def test_a_verify_server_with_keys(
@@ -88,7 +193,7 @@ def test_the_file_takes_every_way_to_write_an_address(own_home: Path, written: s
         f"https://other.example {WRONG}",
         f"https://far.example{written}  {RIGHT}",
     )
-    found = find_key(parse_address("https://far.example/v1"))
+    found = NONE_NAMED.find(parse_address("https://far.example/v1"))
     assert found is not None
     assert found.header() == f"Bearer {RIGHT}"
 
@@ -99,7 +204,7 @@ def test_a_file_that_others_may_read_is_refused(own_home: Path) -> None:
     write_keys(own_home, f"{address.base} {RIGHT}")
     (own_home / "config" / "keys").chmod(0o640)
     with pytest.raises(SpecchatError, match="chmod 600") as caught:
-        find_key(address)
+        NONE_NAMED.find(address)
     assert RIGHT not in str(caught.value)
 
 
@@ -120,15 +225,15 @@ def test_the_system_may_keep_the_key(own_home: Path, monkeypatch: pytest.MonkeyP
     far, other = parse_address("https://far.example/v1"), parse_address("https://other.example")
     write_keys(own_home, f"{far.base} keyring", f"{other.base}   keyring")
     monkeypatch.setitem(sys.modules, "keyring", FakeKeyring())
-    found = find_key(far)
+    found = NONE_NAMED.find(far)
     assert found is not None
     assert found.header() == f"Bearer {RIGHT}"
-    assert find_key(parse_address("https://third.example")) is None
+    assert NONE_NAMED.find(parse_address("https://third.example")) is None
     with pytest.raises(SpecchatError, match="`keyring set specchat https://other"):
-        find_key(other)
+        NONE_NAMED.find(other)
     monkeypatch.setitem(sys.modules, "keyring", FakeKeyring(RuntimeError("it is\nlocked")))
     with pytest.raises(SpecchatError, match="does not open: it is locked"):
-        find_key(far)
+        NONE_NAMED.find(far)
     monkeypatch.setitem(sys.modules, "keyring", None)  # as if it were not installed
     with pytest.raises(SpecchatError, match="`pip install keyring`"):
-        find_key(far)
+        NONE_NAMED.find(far)
