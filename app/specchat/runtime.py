@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from specchat import locations
-from specchat.answer_options import AnswerOptions
+from specchat.answer_options import AnswerOptions, Missing
 from specchat.errors import SpecchatError
 from specchat.kept_states import KeptStates
 from specchat.models.registry import Profile, Registry
@@ -343,11 +343,12 @@ class Runtime:
         pair = self._pair
         if pair is None:
             raise SpecchatError("no model is loaded")
+        said = (Missing() if isinstance(pair, Pair) else pair.missing).check(options)
         if isinstance(pair, ChatServer):
-            yield from _answer_of(pair, turns, options)
+            yield from _answer_of(pair, turns, options, said)
             return
         prompt, notices = encode_prompt(pair, turns, max_tokens=options.max_tokens, raw=options.raw)
-        notices, pair.notices = (*notices, *pair.notices), []  # those of loading: once
+        notices, pair.notices = (*said, *notices, *pair.notices), []  # those of loading: once
         if not self._measure(pair, options, emit):
             notices = (*notices, _NOT_REPRODUCIBLE)
         if isinstance(pair, Pair):
@@ -421,18 +422,13 @@ def _loading(on_event: Callable[[Progress], None]) -> Callable[[str, float], Non
 
 
 def _answer_of(
-    server: ChatServer, turns: Sequence[Turn], options: AnswerOptions
+    server: ChatServer, turns: Sequence[Turn], options: AnswerOptions, said: tuple[str, ...]
 ) -> Iterator[Event]:
     """The answer of a target that verifies nothing, and therefore needs no ids."""
-    if options.raw or options.logprobs is not None or options.grammar is not None:
-        raise SpecchatError(
-            "a server of the OpenAI protocol takes neither raw prompts nor grammars, and tells no "
-            "log-probabilities"
-        )
     for event in server.answer(
         alternating(turns), options.sampling, max_tokens=options.max_tokens, stop=options.stop
     ):
-        if isinstance(event, Finished) and options.drafting:
-            notice = f"{server.model} answered alone: {server.why}"
-            event = replace(event, notices=(*event.notices, notice))
+        if isinstance(event, Finished):
+            alone = (f"{server.model} answered alone: {server.why}",) if options.drafting else ()
+            event = replace(event, notices=(*event.notices, *alone, *said))
         yield event

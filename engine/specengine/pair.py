@@ -283,7 +283,7 @@ class Pair:
         rule: str | None = None,
         drafting: bool = True,
         drafter: DraftMethod | None = None,
-        draft_max: int = MAX_DRAFT,
+        draft_max: int | None = None,
         draft_length: int | None = None,
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
@@ -295,8 +295,9 @@ class Pair:
     ) -> Iterator[Chunk | Finished]:
         """Answer the token ids `prompt`; see `generate` for what is yielded and raised.
 
-        `drafter` takes the place of the pair's own `method` for this answer. `draft_length` is a
-        fixed one, as `with_length` says.
+        `drafter` takes the place of the pair's own `method` for this answer. `draft_max` is the
+        longest draft of a round, MAX_DRAFT at most; `draft_length` is a fixed one, as `with_length`
+        says.
         `reproducible` makes the text independent of the drafter and the draft length, bit for bit,
         where the build allows it: see `width_step`.
         `logprobs`, `on_prompt` and `on_round` are those of `LocalTarget`. `grammar` is GBNF that
@@ -322,15 +323,16 @@ class Pair:
             on_prompt=on_prompt,
             on_round=on_round,
         )
+        longest = MAX_DRAFT if draft_max is None else draft_max
         adaptive = self._controllers.setdefault(
-            draft_max, AdaptiveDraftLength(self._target.context.pass_seconds, longest=draft_max)
+            longest, AdaptiveDraftLength(self._target.context.pass_seconds, longest=longest)
         )
         method = (drafter or self.method) if drafting else "none"
         drafters, controller = with_length(
             self._drafting.drafters(method, transforms(), acceptance),
             adaptive,
             draft_length,
-            draft_max,
+            longest,
         )
         return generate(
             target,

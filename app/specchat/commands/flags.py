@@ -11,7 +11,6 @@ import click
 from specchat.answer_options import AnswerOptions
 from specchat.settings import Settings, load_settings
 from specengine.errors import GrammarError, SamplingError
-from specengine.pair import MAX_DRAFT
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
 from specengine.sampling.json_schema import json_schema_to_gbnf
@@ -52,7 +51,7 @@ def to_answer_options(flags: Mapping[str, Any], sampling: SamplingParams) -> Ans
         max_tokens=flags["max_tokens"],
         stop=tuple(flags["stop"]),
         rule=flags["rule"],
-        draft_max=MAX_DRAFT if flags["draft_max"] is None else flags["draft_max"],
+        draft_max=flags["draft_max"],
         draft_length=flags["draft_length"],
         drafting=not flags["no_draft"],
         reproducible=flags["reproducible"],

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 from pydantic import ValidationError
 
+from specchat.answer_options import Missing
 from specchat.remote.address import Address
 from specchat.remote.chat_protocol import Event, ListedModel, ModelList, chat_request
 from specchat.remote.errors import RemoteError, TryAgainError
@@ -124,6 +125,19 @@ class ChatServer:
 
     files: tuple[Path, ...] = ()
     costs: Mapping[str, PassCosts] = {}
+    missing = Missing(
+        refused={
+            "grammar": "servers of the OpenAI protocol take none, nor a --json-schema",
+            "logprobs": "servers of the OpenAI protocol are not asked for any",
+            "raw": "servers of the OpenAI protocol take chats only",
+        },
+        moot={
+            **dict.fromkeys(
+                ("rule", "draft_max", "draft_length"), "nothing is drafted for this server"
+            ),
+            "reproducible": "this server does not say whether it repeats a text bit for bit",
+        },
+    )
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from specchat.answer_options import Missing
 from specchat.remote.answer_room import answer_room
 from specchat.remote.draft_model import load_draft_model
 from specchat.remote.errors import RemoteError
@@ -20,13 +21,14 @@ from specchat.remote.network import NetworkThread
 from specchat.remote.preparation import PreparedRemote
 from specchat.remote.stream import Connection, OnLoss, RemoteStream, Request
 from specchat.remote.vocabulary import load_vocabulary
+from specchat.server.messages import FEATURES
 from specengine.cancel import AbortFlag
 from specengine.chat.unverified import Begun
 from specengine.control.costs import PassCosts
 from specengine.devices.placement import summary
 from specengine.drafting import Drafting, DraftMethod
 from specengine.hybrid.duplex import Event, answer_with_hints
-from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions
+from specengine.pair import LoadedModel, LoadOptions
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.sampling.grammar import Grammar
@@ -34,6 +36,11 @@ from specengine.sampling.grammar import Grammar
 _GOODBYE_S = 1.0
 _REACH_S = 5.0
 _RULES = (None, "coupled", "greedy")  # what the text of a server follows
+_TOO_OLD = "this server is too old for it"
+_NOT_REPRODUCIBLE = (
+    "the server's build of llama.cpp rounds by the width of a pass whatever is done about it: "
+    "texts may differ at near-ties"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,10 @@ class RemotePair:
         self._network = network
         self._remote = remote
         self._n_ctx = ready.n_ctx
-        self._features = ready.features
+        self.missing = Missing(
+            {name: _TOO_OLD for name in FEATURES if name not in ready.features},
+            {} if ready.reproducible else {"reproducible": _NOT_REPRODUCIBLE},
+        )
         self._connection = Connection(ready.server, ready.fingerprint)
         self._draft: LoadedModel | None = None
         self._vocabulary = load_vocabulary(ready.vocabulary, ready.fingerprint)
@@ -124,7 +134,7 @@ class RemotePair:
         rule: str | None = None,
         drafting: bool = True,
         drafter: DraftMethod | None = None,
-        draft_max: int = MAX_DRAFT,
+        draft_max: int | None = None,
         draft_length: int | None = None,
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
@@ -134,14 +144,14 @@ class RemotePair:
         on_prompt: Callable[[int, int], None] | None = None,
         begun: Begun | None = None,
     ) -> Iterator[Event]:
-        """As `specengine.pair.Pair.answer`. A server is always `reproducible`, and tells nothing
-        of a prompt's progress. Goes on with the answer `begun`, where there is one, and verifies
-        what of it is not. Raises RemoteError for what the protocol has no room for, SamplingError
-        for `greedy` above temperature 0.
+        """As `specengine.pair.Pair.answer`, but for what is `missing`. A server is always as
+        `reproducible` as it can be, and tells nothing of a prompt's progress. Goes on with the
+        answer `begun`, where there is one, and verifies what of it is not. Raises RemoteError for a
+        rule that servers do not have, SamplingError for `greedy` above temperature 0.
         """
         if rule not in _RULES:
             raise RemoteError(f"a target on a verify server has the rule coupled, not {rule}")
-        further = self._further(len(prompt), grammar, logprobs)
+        further = _further(len(prompt), grammar, logprobs)
         follows = None
         if grammar is not None:  # raises for a grammar that cannot be used, before anything is sent
             follows = Grammar(grammar, self.vocab.handle, len(prompt))
@@ -170,7 +180,7 @@ class RemotePair:
             max_tokens=most,
             stop=stop,
             abort=self.abort,
-            draft_max=draft_length,
+            draft_max=min((n for n in (draft_max, draft_length) if n is not None), default=None),
             begun=begun,
         )
 
@@ -189,20 +199,6 @@ class RemotePair:
         self._vocabulary.close()
         self._network.call(self._goodbye())
 
-    def _further(
-        self, answer_start: int, grammar: str | None, logprobs: int | None
-    ) -> dict[str, Any]:
-        """What not every server has. Raises RemoteError where this one has not."""
-        wanted: dict[str, Any] = {}
-        if grammar is not None:
-            wanted |= {"grammar": grammar, "grammar_start": answer_start}
-        if logprobs is not None:
-            wanted |= {"logprobs": logprobs}
-        for feature, name in (("grammar", "grammars"), ("logprobs", "log-probabilities")):
-            if feature in wanted and feature not in self._features:
-                raise RemoteError(f"this server is too old for {name}")
-        return wanted
-
     def _on_loss(self, begun: Begun | None) -> OnLoss:
         """Only a draft model can go on alone; and not where its words are to be verified."""
         cannot = self._draft is None or begun is not None
@@ -216,6 +212,16 @@ class RemotePair:
                 async with asyncio.timeout(_GOODBYE_S):
                     await server.delete_session(session)
         await server.close()
+
+
+def _further(answer_start: int, grammar: str | None, logprobs: int | None) -> dict[str, Any]:
+    """What not every server has."""
+    wanted: dict[str, Any] = {}
+    if grammar is not None:
+        wanted |= {"grammar": grammar, "grammar_start": answer_start}
+    if logprobs is not None:
+        wanted |= {"logprobs": logprobs}
+    return wanted
 
 
 def wire_settings(sampling: SamplingParams) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class PreparedRemote:
     fingerprint: str
     n_ctx: int
     features: frozenset[str]
+    reproducible: bool
     vocabulary: Path
     draft: Path | None
     method: DraftMethod
@@ -90,6 +91,7 @@ def prepare_remote(
         model.vocab_fingerprint,
         model.n_ctx,
         model.features,
+        model.reproducible,
         vocabulary,
         draft.path if draft is not None else None,
         draft_method(profile, draft is not None),

@@ -36,6 +36,8 @@ class ServedModelInfo(_Answer):
     n_ctx: Count
     features: frozenset[str] = frozenset()
     """What it takes beyond what every server does."""
+    reproducible: bool = False
+    """Whether a text does not depend, in any bit, on who else is served."""
 
 
 class Load(_Answer):

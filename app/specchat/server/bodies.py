@@ -52,6 +52,12 @@ def parse(kind: type[M], data: bytes) -> M:
         raise Refusal(400, "invalid", f"{name}: {first['msg']}" if name else first["msg"]) from None
 
 
+def check_ids(tokens: list[int], n_vocab: int) -> None:
+    """Raises Refusal, 400, for a token id outside the vocabulary."""
+    if tokens and max(tokens) >= n_vocab:
+        raise Refusal(400, "token", f"token id {max(tokens)} is outside the vocabulary ({n_vocab})")
+
+
 def _require_type(request: Request, kind: str) -> None:
     # Also keeps web pages out: without a preflight, which nobody answers, they cannot send these.
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -7,82 +7,23 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from specchat.server.answer_stream import AnswerStream
-from specchat.server.bodies import read_message
-from specchat.server.messages import Integer, Real
+from specchat.server.bodies import check_ids, read_message
+from specchat.server.chat_request import ChatCompletion
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session
 from specengine.chat.answer_text import AnswerText
-from specengine.chat.chat_template import Turn, encode_chat
+from specengine.chat.chat_template import encode_chat
 from specengine.errors import TemplateError
 from specengine.sampling import SamplingParams
-from specengine.sampling.params import MOST
 from specengine.serving.generation import Committed, Generation
 from specengine.serving.transcript import Transcript
-
-
-class TextPart(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    type: Literal["text"]
-    text: str
-
-
-class Message(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart]
-
-    def turn(self) -> Turn:
-        content = self.content
-        text = content if isinstance(content, str) else "".join(part.text for part in content)
-        return Turn("system" if self.role == "developer" else self.role, text)
-
-
-class StreamOptions(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    include_usage: StrictBool = False
-
-
-class ChatCompletion(BaseModel):
-    """The part of the request that means something to this server; the rest is ignored."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    messages: list[Message] = Field(min_length=1)
-    model: str | None = None
-    stream: StrictBool = False
-    stream_options: StreamOptions = StreamOptions()
-    max_tokens: Integer | None = Field(None, ge=1)
-    max_completion_tokens: Integer | None = Field(None, ge=1)
-    stop: str | list[str] | None = None
-    temperature: Real = Field(0.8, ge=0, allow_inf_nan=False)
-    top_p: Real = Field(0.95, ge=0, le=1)
-    frequency_penalty: Real = Field(0.0, ge=-MOST, le=MOST, allow_inf_nan=False)
-    presence_penalty: Real = Field(0.0, ge=-MOST, le=MOST, allow_inf_nan=False)
-    seed: Integer | None = Field(None, ge=0, lt=2**64)
-
-    @property
-    def stops(self) -> list[str]:
-        return [self.stop] if isinstance(self.stop, str) else self.stop or []
-
-    def sampling(self) -> SamplingParams:
-        return SamplingParams(
-            temperature=self.temperature,
-            top_p=self.top_p,
-            frequency_penalty=self.frequency_penalty,
-            presence_penalty=self.presence_penalty,
-            seed=secrets.randbits(63) if self.seed is None else self.seed,
-        )
 
 
 class CompletionHandlers:
@@ -98,6 +39,10 @@ class CompletionHandlers:
     async def create(self, request: Request) -> Response:
         service = self._service
         wanted = await read_message(request, ChatCompletion, limit=service.limits.body)
+        notices, sampling = wanted.check(), wanted.sampling()
+        if wanted.model not in (None, service.name):
+            notices.append(f"model: this server has {service.name}")
+        check_ids(list(sampling.logit_bias), service.model.vocab.size)
         prompt = await asyncio.to_thread(self._encode, wanted)
         if len(prompt) >= service.model.n_ctx:
             message = f"{len(prompt)} tokens leave no room for an answer in {service.model.n_ctx}"
@@ -105,7 +50,7 @@ class CompletionHandlers:
         if service.model.scheduler.load.waiting >= service.limits.waiting:
             raise Refusal(429, "busy", "too many answers wait", headers={"Retry-After": "2"})
         session = service.sessions.create(request.state.owner)
-        completion = _Completion(service, session, wanted, prompt)
+        completion = _Completion(service, session, wanted, sampling, prompt, notices)
         if wanted.stream:
             return AnswerStream(
                 completion.stream(), media_type="text/event-stream", end=completion.close
@@ -130,12 +75,20 @@ class _Completion:
     """One answer to the OpenAI protocol."""
 
     def __init__(
-        self, service: Service, session: Session, wanted: ChatCompletion, prompt: list[int]
+        self,
+        service: Service,
+        session: Session,
+        wanted: ChatCompletion,
+        sampling: SamplingParams,
+        prompt: list[int],
+        notices: list[str],
     ) -> None:
         self._service = service
         self._session = session
         self._wanted = wanted
+        self._sampling = sampling
         self._prompt = prompt
+        self._notices = {"notices": notices} if notices else {}
         self._id = f"chatcmpl-{secrets.token_hex(12)}"
         self._created = int(time.time())
         self._text = AnswerText(service.model.vocab, wanted.stops)
@@ -173,7 +126,7 @@ class _Completion:
         except Refusal as refusal:
             yield _sse(refusal.body)
             return
-        yield self._event({}, self._reason)
+        yield self._event({}, self._reason, **self._notices)
         if self._wanted.stream_options.include_usage:
             yield _sse({**self._head("chat.completion.chunk"), "choices": [], **self._usage()})
         yield b"data: [DONE]\n\n"
@@ -181,7 +134,8 @@ class _Completion:
     def whole(self) -> dict[str, Any]:
         message = {"role": "assistant", "content": self._text.text}
         choice = {"index": 0, "message": message, "finish_reason": self._reason}
-        return {**self._head("chat.completion"), "choices": [choice], **self._usage()}
+        head = self._head("chat.completion")
+        return {**head, "choices": [choice], **self._usage(), **self._notices}
 
     def _begin(self) -> Answer:
         wanted, room = self._wanted, self._service.model.n_ctx - len(self._prompt)
@@ -190,7 +144,7 @@ class _Completion:
             lambda on_event: Generation(
                 self._session.id,
                 Transcript(self._prompt),
-                wanted.sampling(),
+                self._sampling,
                 on_event,
                 max_tokens=min(most, room),
             ),
@@ -207,9 +161,9 @@ class _Completion:
             "model": self._service.name,
         }
 
-    def _event(self, delta: dict[str, str], reason: str | None = None) -> bytes:
+    def _event(self, delta: dict[str, str], reason: str | None = None, **further: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
-        return _sse({**self._head("chat.completion.chunk"), "choices": [choice]})
+        return _sse({**self._head("chat.completion.chunk"), "choices": [choice], **further})
 
     def _usage(self) -> dict[str, Any]:
         n, m = len(self._prompt), self._text.committed

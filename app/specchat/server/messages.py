@@ -24,6 +24,8 @@ def _is_number(value: Any) -> Any:
 
 def _are_numbers(settings: Any) -> Any:
     if isinstance(settings, dict):
+        if settings.get("seed") is not None:  # which would be overruled
+            raise ValueError("seed stands beside sampling, not in it")
         for name, value in settings.items():
             if isinstance(value, bool | str):
                 raise ValueError(f"{name} should be a number")

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from specchat.server.bodies import JSON, NDJSON
-from specchat.server.completions import ChatCompletion
+from specchat.server.chat_request import ChatCompletion
 from specchat.server.messages import Generate, Hint, NewSession
 from specchat.version import __version__
 

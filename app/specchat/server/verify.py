@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from specchat.server.answer_stream import AnswerStream
-from specchat.server.bodies import NDJSON, parse, read_lines, read_message
+from specchat.server.bodies import NDJSON, check_ids, parse, read_lines, read_message
 from specchat.server.messages import PROTOCOL, Generate, Hint, NewSession
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
@@ -105,7 +105,7 @@ class VerifyHandlers:
             if len(hint.tokens) > service.limits.hint_tokens:
                 most = service.limits.hint_tokens
                 raise Refusal(413, "hint", f"a hint has at most {most} tokens")
-            _check_ids(hint.tokens, service.model.vocab.size)
+            check_ids(hint.tokens, service.model.vocab.size)
             if session.answer is not None and session.answer.gen == hint.gen:
                 prefix_hash = bytes.fromhex(hint.prefix_hash)
                 service.model.scheduler.hint(session.answer.generation, prefix_hash, hint.tokens)
@@ -133,8 +133,8 @@ class VerifyHandlers:
             message = f"{n} tokens leave no room for an answer in {service.model.n_ctx}"
             raise Refusal(413, "context", message, n_ctx=service.model.n_ctx)
         n_vocab = service.model.vocab.size
-        _check_ids(wanted.append, n_vocab)
-        _check_ids(list(wanted.sampling.logit_bias), n_vocab)
+        check_ids(wanted.append, n_vocab)
+        check_ids(list(wanted.sampling.logit_bias), n_vocab)
 
     async def _grammar(self, wanted: Generate) -> Grammar | None:
         """The grammar, compiled where it will be used. Raises Refusal, 400, with the reason."""
@@ -218,8 +218,3 @@ def _as_json(event: Event) -> dict[str, Any]:
 
 def _line(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
-
-
-def _check_ids(tokens: list[int], n_vocab: int) -> None:
-    if tokens and max(tokens) >= n_vocab:
-        raise Refusal(400, "token", f"token id {max(tokens)} is outside the vocabulary ({n_vocab})")

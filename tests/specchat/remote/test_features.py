@@ -78,8 +78,8 @@ async def test_a_server_without_a_feature_is_named(
     async with remote_runtime(server.url) as runtime:
         grammar = await ask(runtime, grammar=GBNF)
         logprobs = await ask(runtime, logprobs=1)
-    assert grammar.error == "this server is too old for grammars"
-    assert logprobs.error == "this server is too old for log-probabilities"
+    assert grammar.error == "--grammar: this server is too old for it"
+    assert logprobs.error == "--logprobs: this server is too old for it"
 
 
 async def test_what_the_server_tells_of_its_passes_is_counted_and_nothing_is_made_up(

@@ -107,6 +107,11 @@ class Dialect(Protocol):
     @property
     def cached(self) -> bool: ...
 
+    @property
+    def takes_seed(self) -> bool:
+        """Whether a seed repeats what the server draws by itself."""
+        ...
+
     def score(self, text: Sequence[int], draft: Sequence[int], top_n: int) -> Request:
         """Evaluate text and draft in one pass and say one token more."""
         ...

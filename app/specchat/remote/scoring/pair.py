@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from specchat.answer_options import Missing
 from specchat.remote.address import Address
 from specchat.remote.answer_room import answer_room
 from specchat.remote.chat_server import ChatClient, ChatServer
@@ -46,6 +47,7 @@ ENGINES = ("vllm", "sglang")
 
 _TIES = 5  # most probable tokens to ask for where one would do: exact ties are to be seen
 _PROOF_S = 60.0
+_NO_SEED = "--seed: with these settings the server draws, and no seed repeats it"
 _RULES: dict[Way, str] = {"rows": "coupled", "draws": "token", "alone": "coupled"}
 
 
@@ -157,6 +159,19 @@ class ScoringPair:
         self._controllers: dict[tuple[Way, int], AdaptiveDraftLength] = {}
 
     @property
+    def missing(self) -> Missing:
+        """What the server's interface has no room for."""
+        name = self._client.dialect.name
+        no_room = f"{name}'s interface has no room for it"
+        return Missing(
+            refused={
+                "grammar": f"{no_room}, nor for --json-schema",
+                **dict.fromkeys(("logprobs", "typical_p", "repeat_last_n"), no_room),
+            },
+            moot={"reproducible": f"{name} rounds by its load: texts may differ at near-ties"},
+        )
+
+    @property
     def n_ctx(self) -> int:
         return self._server.n_ctx
 
@@ -196,7 +211,7 @@ class ScoringPair:
         rule: str | None = None,
         drafting: bool = True,
         drafter: DraftMethod | None = None,
-        draft_max: int = MAX_DRAFT,
+        draft_max: int | None = None,
         draft_length: int | None = None,
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
@@ -206,20 +221,18 @@ class ScoringPair:
         on_prompt: Callable[[int, int], None] | None = None,
         on_wait: Callable[[str], None] = lambda cause: None,
     ) -> Iterator[Chunk | Finished]:
-        """As `specengine.pair.Pair.answer`; the sampling settings decide how drafts are verified.
-        `on_wait` is told why nothing comes, where the server is busy or out of reach.
-
-        Raises RemoteError for what the server's interface has no room for.
+        """As `specengine.pair.Pair.answer`, but for what is `missing`; the sampling settings decide
+        how drafts are verified. `on_wait` is told why nothing comes, where the server is busy or
+        out of reach. Raises RemoteError for a rule that these settings do not have.
         """
         for costs in (self._target_costs, *self.costs.values()):
             costs.begin()
         name = self._client.dialect.name
-        if logprobs is not None or grammar is not None or sampling.typical_p != 1:
-            raise RemoteError(f"through {name} there are no log-probabilities, grammars, typical-p")
         limit = answer_room(len(prompt), self.n_ctx, max_tokens)
         way = way_to_verify(sampling, self._capabilities.prompt_top_n)
         if rule not in (None, _RULES[way], "greedy" if sampling.temperature == 0 else None):
             raise RemoteError(f"with these settings {name} has the rule {_RULES[way]}, not {rule}")
+        longest = MAX_DRAFT if draft_max is None else draft_max
         how = Verification(
             way, sampling, make_rule(_RULES[way], sampling), self._top_n(way, sampling)
         )
@@ -235,14 +248,14 @@ class ScoringPair:
             on_wait=on_wait,
         )
         adaptive = self._controllers.setdefault(
-            (way, draft_max), AdaptiveDraftLength(self._target_costs.seconds, longest=draft_max)
+            (way, longest), AdaptiveDraftLength(self._target_costs.seconds, longest=longest)
         )
         method = (drafter or self.method) if drafting and way != "alone" else "none"
         drafters, controller = with_length(
             self._drafting.drafters(method, Transforms(sampling), how.rule),
             adaptive,
             draft_length,
-            draft_max,
+            longest,
         )
         with closing(target):
             for event in generate(
@@ -255,7 +268,9 @@ class ScoringPair:
                 abort=self.abort,
             ):
                 if isinstance(event, Finished):
-                    notices = self._notices(way, sampling, target.doubt) if drafting else ()
+                    notices = self._notices(way, target.doubt) if drafting else ()
+                    if self._ignores_seed(way, sampling, target.doubt):
+                        notices = (*notices, _NO_SEED)
                     event = replace(event, notices=(*notices, *event.notices))
                 yield event
 
@@ -269,7 +284,14 @@ class ScoringPair:
         wanted = _TIES if sampling.temperature == 0 else max(_TIES, sampling.top_k)
         return min(wanted, self._capabilities.prompt_top_n)
 
-    def _notices(self, way: Way, sampling: SamplingParams, doubt: str | None) -> tuple[str, ...]:
+    def _ignores_seed(self, way: Way, sampling: SamplingParams, doubt: str | None) -> bool:
+        if sampling.seed is None or sampling.temperature == 0:
+            return False
+        if doubt is None and way != "alone":
+            return way == "draws"
+        return not self._client.dialect.takes_seed
+
+    def _notices(self, way: Way, doubt: str | None) -> tuple[str, ...]:
         model, name = self._server.model, self._client.dialect.name
         if doubt is not None:
             return (f"{name} cannot verify drafts ({doubt}): {model} went on alone",)
@@ -279,6 +301,4 @@ class ScoringPair:
                 f"to {self._capabilities.prompt_top_n} and no penalties, or at temperature 1 "
                 "without truncation",
             )
-        if way == "draws" and sampling.seed is not None:
-            return ("at temperature 1 without truncation the server draws: no seed repeats it",)
         return ()

@@ -51,6 +51,7 @@ class SGLang:
     name = "SGLang"
     start_offset = True
     cached = True
+    takes_seed = False
 
     def score(self, text: Sequence[int], draft: Sequence[int], top_n: int) -> Request:
         return _request([*text, *draft], RAW, 1, top_n, start=len(text) - 1)

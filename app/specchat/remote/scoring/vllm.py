@@ -57,6 +57,7 @@ class VLLM:
     name = "vLLM"
     start_offset = False
     cached = False
+    takes_seed = True
 
     def __init__(self, model: str, *, scale_out: bool = False) -> None:
         """`scale_out`: ask `/inference/v1/generate` where no most probable tokens are needed."""

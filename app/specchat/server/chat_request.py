@@ -1,0 +1,130 @@
+"""What programs send that speak the OpenAI protocol, checked, and what of it cannot be had here."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
+
+from specchat.server.messages import Integer, Real
+from specchat.server.refusal import Refusal
+from specengine.chat.chat_template import Turn
+from specengine.errors import SamplingError
+from specengine.sampling import SamplingParams
+from specengine.sampling.params import MOST, TokenId
+
+# Options that the answer would be another without, and the values that ask for nothing.
+_REFUSED: dict[str, tuple[Any, ...]] = {
+    "audio": (),
+    "function_call": ("none", "auto"),
+    "functions": ([],),
+    "grammar": ("",),
+    "json_schema": ({},),
+    "logprobs": (False,),
+    "mirostat": (0,),
+    "modalities": (["text"],),
+    "n": (1,),
+    "reasoning_effort": ("none",),
+    "repetition_penalty": (1,),
+    "response_format": ({"type": "text"},),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "top_logprobs": (0,),
+    "verbosity": ("medium",),
+    "web_search_options": (),
+}
+_INSTEAD = {"repetition_penalty": ": the name here is repeat_penalty"}
+_MOST_SHOWN = 80  # characters of a name that nobody here knows
+
+
+class TextPart(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["text"]
+    text: str
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[TextPart]
+
+    def turn(self) -> Turn:
+        content = self.content
+        text = content if isinstance(content, str) else "".join(part.text for part in content)
+        return Turn("system" if self.role == "developer" else self.role, text)
+
+
+class StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    include_usage: StrictBool = False
+
+
+class ChatCompletion(BaseModel):
+    """Every field has its effect. What would change the answer and cannot be had is refused, with
+    its name as `param`; of whatever else is sent, the answer's `notices` say that nothing comes.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    messages: list[Message] = Field(min_length=1)
+    model: str | None = None
+    stream: StrictBool = False
+    stream_options: StreamOptions = StreamOptions()
+    max_tokens: Integer | None = Field(None, ge=1)
+    max_completion_tokens: Integer | None = Field(None, ge=1)
+    stop: str | list[str] | None = None
+    temperature: Real = Field(0.8, ge=0, allow_inf_nan=False)
+    top_k: Integer = Field(40, ge=0)
+    top_p: Real = Field(0.95, ge=0, le=1)
+    min_p: Real = Field(0.05, ge=0, le=1)
+    typical_p: Real = Field(1.0, ge=0, le=1)
+    repeat_penalty: Real = Field(1.0, ge=1 / MOST, le=MOST, allow_inf_nan=False)
+    repeat_last_n: Integer = Field(64, ge=0)
+    frequency_penalty: Real = Field(0.0, ge=-MOST, le=MOST, allow_inf_nan=False)
+    presence_penalty: Real = Field(0.0, ge=-MOST, le=MOST, allow_inf_nan=False)
+    logit_bias: dict[TokenId, Real] = {}
+    seed: Integer | None = Field(None, ge=0, lt=2**64)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_not_given(cls, body: Any) -> Any:
+        if isinstance(body, dict):
+            return {name: value for name, value in body.items() if value is not None}
+        return body
+
+    @property
+    def stops(self) -> list[str]:
+        return [self.stop] if isinstance(self.stop, str) else self.stop or []
+
+    def sampling(self) -> SamplingParams:
+        """With a seed. Raises Refusal, 400."""
+        settings = self.model_dump(include=set(SamplingParams.model_fields))
+        if self.seed is None:
+            settings["seed"] = secrets.randbits(63)
+        try:
+            return SamplingParams.checked(**settings)
+        except SamplingError as error:
+            raise Refusal(400, "invalid", str(error)) from None
+
+    def check(self) -> list[str]:
+        """What is to be said about options that change nothing. Raises Refusal, 400, that names
+        the first of those that cannot be had.
+        """
+        notices = []
+        for name, value in (self.model_extra or {}).items():
+            inert = _REFUSED.get(name)
+            if inert is None:
+                notices.append(f"{name[:_MOST_SHOWN]}: nothing comes of it here")
+            elif value not in inert:
+                raise Refusal(
+                    400,
+                    "unsupported",
+                    f"{name} cannot be had from this server{_INSTEAD.get(name, '')}",
+                    type="invalid_request_error",
+                    param=name,
+                )
+        return notices
