@@ -33,7 +33,9 @@ lock:
 	@$(PYTHON) packaging/lock.py $(ARGS)
 
 # Wheel, sdist and desktop builds in dist/, each started where nothing else is: docs/packaging.md.
-package: runtime
+package:
+	@$(PYTHON) packaging/needs.py $(ARGS)
+	@$(PYTHON) packaging/setup_env.py
 	@$(BIN)/python packaging/package.py $(ARGS)
 
 # The built llama.cpp, models and chats lie outside the checkout and stay.

@@ -92,8 +92,6 @@ def installed_deb(deb: Path) -> Iterator[Path]:
 
 def make_self_extracting(folder: Path, version: str, dist: Path) -> Path:
     """A shell script with `folder` inside that installs it for one person. It needs makeself."""
-    if shutil.which("makeself") is None:
-        raise OSError("makeself is missing; install it with: sudo apt-get install makeself")
     file = dist / f"specchat-{version}-linux-{os.uname().machine}.run"
     with TemporaryDirectory() as temporary:
         content = Path(temporary, "content")

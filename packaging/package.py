@@ -18,6 +18,7 @@ from pathlib import Path
 
 import bundles
 import desktop_build
+import needs
 import python_packages
 from desktop_build import DesktopBuildError
 from proof import ProofError, prove
@@ -31,12 +32,8 @@ DEFAULT_MODEL = "smollm2-135m"
 
 
 def main() -> int:
-    stages = {
-        "python": package_python,
-        "desktop": package_desktop,
-        "deb": package_deb,
-        "run": package_self_extracting,
-    }
+    makers = (package_python, package_desktop, package_deb, package_self_extracting)
+    stages = dict(zip(needs.STAGES, makers, strict=True))
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -44,15 +41,19 @@ def main() -> int:
     chosen = parser.parse_args().stages or list(stages)
     if unknown := set(chosen) - set(stages):
         parser.error(f"there is no stage {', '.join(sorted(unknown))}")
+    missing = needs.missing_programs(chosen)
     WORK.mkdir(parents=True, exist_ok=True)
     DIST.mkdir(exist_ok=True)
     try:
         for stage in chosen:
-            stages[stage]()
+            if stage not in missing:
+                stages[stage]()
     except (ProofError, DesktopBuildError, OSError, subprocess.SubprocessError) as error:
         print(f"package: {error}", file=sys.stderr)
         return 1
-    return 0
+    if missing:
+        print(f"package: {needs.left_out(missing)}", file=sys.stderr)
+    return int(bool(missing))
 
 
 def package_python() -> None:
