@@ -63,10 +63,19 @@ def test_the_draft_model_reads_the_same_bytes(text: list[int]) -> None:
     assert read(ordinary).decode(errors="replace") == TARGET.text(ordinary).decode(errors="replace")
 
 
-@given(st.lists(texts, min_size=1, max_size=6))
-def test_after_any_edits_it_equals_a_translation_made_anew(edits: list[list[int]]) -> None:
+parts = st.sampled_from(
+    ids(b"a", "đ".encode(), b"\xc4", b"\x91", b"\xc6\xb0\xc6", b"\xa1ng", "<own>")
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.lists(parts, max_size=4)), max_size=8))
+def test_after_any_edits_inside_characters_too_it_equals_a_translation_made_anew(
+    edits: list[tuple[int, list[int]]],
+) -> None:
     translation = Translation(TARGET, DRAFT, SHARED)
-    for text in edits:
+    text: list[int] = []
+    for kept, added in edits:
+        text = [*text[:kept], *added]
         assert translation.follow(tokens(text)).tolist() == translated(text)
 
 
