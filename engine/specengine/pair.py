@@ -311,7 +311,7 @@ class Pair:
         def transforms() -> Transforms:
             follows = None
             if grammar is not None:
-                follows = Grammar(grammar, self.vocab.handle, len(prompt))
+                follows = Grammar(grammar, self.vocab.handle, len(prompt), self.abort)
             return Transforms(sampling, follows)
 
         target = LocalTarget(

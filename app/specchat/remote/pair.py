@@ -154,7 +154,7 @@ class RemotePair:
         further = _further(len(prompt), grammar, logprobs)
         follows = None
         if grammar is not None:  # raises for a grammar that cannot be used, before anything is sent
-            follows = Grammar(grammar, self.vocab.handle, len(prompt))
+            follows = Grammar(grammar, self.vocab.handle, len(prompt), self.abort)
         most = answer_room(len(prompt), self._n_ctx, max_tokens)
         seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
         verified: tuple[int, ...] = ()

@@ -1,19 +1,24 @@
 """Grammars on SmolLM2's vocabulary, through llama.cpp's own sampler."""
 
 import json
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from specengine.bounded_thread import BoundedThread
+from specengine.cancel import AbortFlag
 from specengine.draft import Draft
-from specengine.errors import GrammarError, SamplingError
+from specengine.errors import CancelledError, GrammarError, SamplingError
 from specengine.llama import library
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.sampling.grammar import Grammar
+from specengine.sampling.grammar import MAX_LEFT_BEHIND, Grammar
 from specengine.sampling.json_schema import json_schema_to_gbnf
 from support.llama_samplers import apply
 from support.smollm import SmolLM
@@ -33,6 +38,35 @@ PERSON = json_schema_to_gbnf(
 )
 ANSWER = '{"name": "Bob", "age": 7}'
 PROMPT = np.array([1, 5, 9], dtype=np.int32)
+
+
+@dataclass
+class Stuck:
+    end: threading.Event = field(default_factory=threading.Event)
+    applied: int = 0
+    freed: int = 0
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
+    """llama.cpp does not come back from telling what a grammar allows, until `stuck.end` is set."""
+    llama, stuck = library.load(), Stuck()
+    free = llama.llama_sampler_free
+
+    def apply(state: Any, candidates: Any) -> None:
+        stuck.applied += 1
+        stuck.end.wait()
+
+    def freed(state: Any) -> None:
+        stuck.freed += 1
+        free(state)
+
+    monkeypatch.setattr(llama, "llama_sampler_apply", apply)
+    monkeypatch.setattr(llama, "llama_sampler_free", freed)
+    yield stuck
+    stuck.end.set()
+    while BoundedThread.left_behind():
+        time.sleep(0.001)
 
 
 def history(smollm: SmolLM, text: str) -> NDArray[np.int32]:
@@ -212,3 +246,86 @@ def test_case_9_a_fenced_draft_is_rejected_and_the_output_parses(
     assert set(person) - {"tags"} == {"name", "age"}
     assert person["age"] >= 0
     assert len(person["name"]) <= 12
+
+
+def test_a_step_that_takes_too_long_is_an_error_and_the_next_grammar_works(
+    smollm: SmolLM,
+    grammar: Callable[[str], Grammar],
+    stuck: Stuck,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("specengine.sampling.grammar.LIMIT_S", 0.0)
+    with monkeypatch.context() as patient:
+        patient.setattr("specengine.sampling.grammar.LIMIT_S", 60.0)
+        slow, other = grammar('root ::= "a"'), grammar('root ::= "b"')
+    with pytest.raises(GrammarError, match="takes longer than 0 s"):
+        slow.allowed(PROMPT, all_ids(smollm))
+    assert stuck.freed == 0  # llama.cpp still reads its state
+    with pytest.raises(GrammarError, match="closed"):
+        slow.allowed(PROMPT, all_ids(smollm))
+    stuck.end.set()
+    while BoundedThread.left_behind():
+        time.sleep(0.001)
+    assert stuck.freed == 1
+    assert stuck.applied <= 1  # between two calls it looks whether anybody waits
+    monkeypatch.undo()
+    assert other.allowed(PROMPT, all_ids(smollm)).any()
+
+
+def test_a_person_who_cancels_does_not_wait_for_a_grammar(smollm: SmolLM, stuck: Stuck) -> None:
+    abort = AbortFlag()
+    slow = Grammar('root ::= "a"', smollm.vocab_pointer, 0, abort)
+    abort.set()
+    with pytest.raises(CancelledError):
+        slow.allowed(np.empty(0, dtype=np.int32), all_ids(smollm))
+
+
+def test_grammars_are_refused_while_too_many_keep_llama_cpp_busy(
+    smollm: SmolLM, stuck: Stuck
+) -> None:
+    abort = AbortFlag()
+    for _ in range(MAX_LEFT_BEHIND):
+        slow = Grammar('root ::= "a"', smollm.vocab_pointer, 0, abort)
+        abort.set()
+        with pytest.raises(CancelledError):
+            slow.allowed(PROMPT[:0], all_ids(smollm))
+        abort.clear()
+    with pytest.raises(GrammarError, match="still keep llama"):
+        Grammar('root ::= "a"', smollm.vocab_pointer, 0)
+
+
+def test_a_grammar_whose_readings_double_with_each_letter_ends_with_an_error(
+    grammar: Callable[[str], Grammar], smollm: SmolLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubling = grammar('root ::= "a" root "b" | "a" root "c"')
+    (a,) = smollm.model.vocab.tokenize("a")
+    monkeypatch.setattr("specengine.sampling.grammar.LIMIT_S", 0.05)
+
+    def follow() -> None:
+        for n in range(40):
+            doubling.allowed(np.append(PROMPT, np.repeat(np.int32(a), n)), all_ids(smollm))
+
+    with pytest.raises(GrammarError, match="in too many ways"):
+        follow()
+    while BoundedThread.left_behind():
+        time.sleep(0.001)
+
+
+def test_states_of_rejected_drafts_are_freed(
+    grammar: Callable[[str], Grammar], smollm: SmolLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    llama, freed = library.load(), []
+    free = llama.llama_sampler_free
+
+    def note(state: Any) -> None:
+        freed.append(state)
+        free(state)
+
+    monkeypatch.setattr(llama, "llama_sampler_free", note)
+    of_person, ids = grammar(PERSON), all_ids(smollm)[:64]
+    answer = history(smollm, ANSWER)
+    of_person.allowed(answer, ids)
+    of_person.allowed(answer[:-3], ids)  # three draft tokens were rejected
+    assert len(freed) == 3
+    of_person.close()
+    assert len(freed) == len(answer) - len(PROMPT) + 1
