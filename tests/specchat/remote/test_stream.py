@@ -12,7 +12,7 @@ from specchat.remote.network import NetworkThread
 from specchat.remote.stream import Connection, OnLoss, RemoteStream, Request
 from specengine.hybrid.target_stream import Cut, StreamEvent
 from specengine.serving.generation import Committed, Ended
-from support.scripted_target import ScriptedTarget, committed
+from support.scripted_target import Said, ScriptedTarget, committed
 
 LOST = httpx.ReadError("cut")
 PROMPT = [7, 8, 9]
@@ -28,6 +28,21 @@ def network() -> Iterator[NetworkThread]:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "_FIRST_PAUSE_S", 0.0)
+
+
+class Clock:
+    """Time as a test says."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def pass_(self, seconds: float) -> None:
+        self.now += seconds
+
+    def monotonic(self) -> float:
+        return self.now
+
+    perf_counter = monotonic
 
 
 def events(
@@ -86,6 +101,32 @@ def test_a_whole_answer_whose_end_is_lost_is_whole(network: NetworkThread) -> No
     assert ended == Ended("length")
     assert len(target.bodies) == 1
     assert not any(isinstance(event, Cut) for event in found)
+
+
+def test_a_loss_counts_from_the_last_progress(
+    network: NetworkThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(stream, "time", clock)
+    lost_each_time: list[list[Said]] = [[committed(pos, pos), LOST] for pos in (3, 4, 5)]
+    target = ScriptedTarget(*lost_each_time, before=lambda: clock.pass_(stream._GIVE_UP_S * 0.6))
+    *_, ended = found = events(network, target, 3, on_loss="stop")
+    assert tokens(found) == [3, 4, 5]
+    assert ended == Ended("length")
+    assert clock.now > 2 * stream._GIVE_UP_S
+
+
+def test_a_target_that_stays_away_is_given_up(
+    network: NetworkThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(stream, "time", clock)
+    lost_each_time: list[list[Said]] = [[committed(3, 3), LOST], [LOST], [LOST], [LOST]]
+    target = ScriptedTarget(*lost_each_time, before=lambda: clock.pass_(stream._GIVE_UP_S * 0.6))
+    *_, ended = found = events(network, target, 3, on_loss="stop")
+    assert tokens(found) == [3]
+    assert isinstance(ended, Ended)
+    assert "the answer is kept up to" in str(ended.error)
 
 
 def test_a_busy_server_is_waited_for_and_it_is_said(network: NetworkThread) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -13,9 +13,10 @@ from specengine.drafters.model import ModelDrafter
 from specengine.errors import CancelledError
 from specengine.events import Chunk, Finished
 from specengine.hybrid.duplex import answer_with_hints
-from specengine.hybrid.target_stream import Notice, StreamEvent
+from specengine.hybrid.target_stream import Notice, Opened, StreamEvent
 from specengine.sequence import Tokens
 from specengine.serving.generation import Committed, Ended, EndReason
+from specengine.serving.transcript import Transcript
 from support.fake_stream import MODEL, SAMPLING, FakeStream, V, drafter, plain
 from support.fakes import FakeVocab, Model, markov, scripted
 from support.rig import Rig
@@ -200,3 +201,53 @@ def test_only_an_answer_that_was_cut_ends_before_a_broken_character(
     *_, finished = answer_with_hints(script, FakeVocab(V, pieces=pieces), [], [1])
     assert isinstance(finished, Finished)
     assert (finished.text, finished.tokens) == (text, (3, 4))
+
+
+class Watched(FakeStream):
+    """Says what `say` does once a draft of the whole lead is hinted, ends when one is again."""
+
+    def __init__(self, say: Callable[[list[int]], StreamEvent]) -> None:
+        super().__init__(MODEL, [1, 2, 3], 40, lead=6)
+        self.places: list[tuple[int, bytes, list[int]]] = []
+        self.before: list[tuple[int, bytes, list[int]]] = []
+        self._say = say
+
+    def hint(self, pos: int, prefix_hash: bytes, tokens: Sequence[int]) -> None:
+        self.places.append((pos, prefix_hash, list(tokens)))
+
+    def wait(self, timeout: float) -> list[StreamEvent]:
+        hinted = [token for *_, tokens in self.places for token in tokens]
+        if timeout == 0:  # it goes on drafting
+            return []
+        if self.before:
+            return [Ended("length")]
+        self.before, self.places = self.places, []
+        return [self._say(hinted)]
+
+
+def joined(places: list[tuple[int, bytes, list[int]]]) -> tuple[int, bytes, list[int]]:
+    """Hints that follow each other, as one."""
+    pos, prefix_hash, _ = places[0]
+    tokens: list[int] = []
+    for at, _, more in places:
+        assert at == pos + len(tokens)
+        tokens += more
+    return pos, prefix_hash, tokens
+
+
+def test_an_open_draft_is_hinted_again_when_the_target_is_back() -> None:
+    stream = Watched(lambda hinted: Opened())
+    answer(stream, [1, 2, 3], [drafter(MODEL)])
+    assert joined(stream.places) == joined(stream.before)
+    assert len(joined(stream.places)[2]) == 6
+
+
+def test_after_a_wrong_hint_the_new_draft_is_hinted_from_its_start() -> None:
+    def other(hinted: list[int]) -> Committed:
+        return Committed(3, ((hinted[0] + 1) % V,), (1.0,), 0, 1)
+
+    stream = Watched(other)
+    finished = answer(stream, [1, 2, 3], [drafter(MODEL)])
+    pos, prefix_hash, tokens = joined(stream.places)
+    assert (pos, len(tokens)) == (4, 6)
+    assert prefix_hash == Transcript([1, 2, 3, *finished.tokens]).hash
