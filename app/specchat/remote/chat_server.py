@@ -34,6 +34,7 @@ _POLL_S = 0.05
 _SHOWN_MODELS = 8
 _REASONS: dict[str, FinishReason] = {"length": "length"}  # every other end is the model's own
 _TOOL = "the target calls a tool, and specchat gives it none"
+_LONG_TOKEN = 32  # bytes; answers consist of shorter ones
 _FAILURES = {
     "content_filter": "the server's filter has cut the answer",
     "tool_calls": _TOOL,
@@ -184,7 +185,7 @@ class ChatServer:
         task = self._network.start(
             self._receive(body, arrivals), lambda cause: arrivals.put(_Failed(cause))
         )
-        answer = _Answer(stop)
+        answer = _Answer(stop, max_tokens)
         try:
             while not answer.ended:
                 if self._abort.is_set():
@@ -208,8 +209,8 @@ class ChatServer:
         self, body: dict[str, object], arrivals: queue.SimpleQueue[_Arrival]
     ) -> None:
         """Ask, again while the server is busy; what has begun is never asked for twice."""
-        has_begun = False
-        for attempt in range(1, _ATTEMPTS + 1):
+        has_begun, failures = False, 0
+        while True:
             try:
                 async for event in self._client.stream(body):
                     has_begun = True
@@ -217,7 +218,8 @@ class ChatServer:
                 arrivals.put(_Failed("the stream ended before the answer: it is incomplete"))
                 return
             except TryAgainError as error:
-                if attempt == _ATTEMPTS:
+                failures += 1
+                if failures == _ATTEMPTS:
                     arrivals.put(_Failed(str(error)))
                     return
                 arrivals.put(Progress("wait", 0, 0, str(error)))
@@ -238,6 +240,7 @@ class _Answer:
     """What has come of an answer."""
 
     stop: Sequence[str]
+    max_tokens: int | None
     stats: Statistics = field(
         default_factory=lambda: Statistics(target_passes=None, verify_s=None, is_remote=True)
     )
@@ -248,6 +251,8 @@ class _Answer:
         self._filter = StopFilter(self.stop)
         self._text: list[str] = []
         self._thinking = False
+        self._events = self._bytes = 0
+        """Of the answer itself: of thoughts, some servers allow as many as there are."""
         self._usage_seen = False
         self.prediction: tuple[int, int] | None = None
         """Predicted tokens that stood, and that did not, where the server counts them."""
@@ -310,11 +315,22 @@ class _Answer:
             text += thought if self._thinking else f"<think>\n{thought}"
             self._thinking = True
         if content:
+            self._count(content)
             if self._thinking:
                 text += "\n</think>\n\n"
                 self._thinking = False
             text += self._filter.feed(content.encode("utf-8", "replace")).decode()
         return text
+
+    def _count(self, content: str) -> None:
+        """What an event holds is a token, a piece of one, or several: a server goes on without end
+        where neither can explain how much it says.
+        """
+        self._events += 1
+        self._bytes += len(content.encode("utf-8", "replace"))
+        most = self.max_tokens
+        if most is not None and self._events > most and self._bytes > most * _LONG_TOKEN:
+            self.end("error", f"the server says more than the {most} tokens that were asked for")
 
     def _show(self, text: str) -> Iterator[Chunk]:
         if not text:

@@ -86,6 +86,8 @@ def explain(error: httpx.TransportError, address: Address) -> str:
             cause = "it went silent"
         case httpx.ConnectError():
             cause = f"no connection ({error})"
+        case httpx.ProxyError():
+            cause = f"the proxy refuses ({error})"
         case _:
             cause = f"the connection broke ({error or type(error).__name__})"
     return f"{address.base}: {cause}"

@@ -97,6 +97,10 @@ class RemoteStream:
         self._task = network.start(self._run(), self._end)
 
     @property
+    def _has_begun(self) -> bool:
+        return self._remaining < self._request.max_tokens
+
+    @property
     def lead(self) -> int:
         connection = self._connection
         if connection.round_trip_s is None or connection.pass_s is None:
@@ -225,7 +229,8 @@ class RemoteStream:
         self._gen = gen
         self.lost = None
         if self._cause is not None:
-            self._events.put(Notice(f"{self._cause}: taken up again where it was cut"))
+            how = "taken up again where it was cut" if self._has_begun else "waited for"
+            self._events.put(Notice(f"{self._cause}: {how}"))
             self._cause = None
         self._events.put(Opened())
 

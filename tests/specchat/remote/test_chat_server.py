@@ -131,6 +131,31 @@ async def test_every_other_end_is_the_models_own(finish: str) -> None:
         assert (await answer(stand_in)).reason == "stop"
 
 
+async def test_more_than_was_asked_for_is_cut_and_refused() -> None:
+    words = [f" word{i}" for i in range(500)]
+    with chat_stand_in(Reply([events(*words)])) as stand_in:
+        finished = await answer(stand_in, max_tokens=8)
+    assert finished.reason == "error"
+    assert "more than the 8 tokens" in str(finished.error)
+    assert "".join(words).startswith(finished.text)
+    assert 8 <= len(finished.text.split()) < 50
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["a"] * 200,  # a server that sends letters
+        ["a" * 2000],  # and one that sends everything at once
+        [{"reasoning_content": "hm " * 9}] * 99,
+    ],
+)
+async def test_an_answer_comes_in_whatever_pieces_a_server_likes(
+    pieces: list[str | dict[str, str]],
+) -> None:
+    with chat_stand_in(Reply([events(*pieces)])) as stand_in:
+        assert (await answer(stand_in, max_tokens=8)).reason == "stop"
+
+
 async def test_a_web_page_is_called_one() -> None:
     page = Reply([b"<html>log in"], headers={"Content-Type": "text/html; charset=utf-8"})
     with chat_stand_in(page) as stand_in:

@@ -76,6 +76,15 @@ async def test_a_model_that_refuses_it_is_asked_without() -> None:
     assert predictions(stand_in) == [CODE, None]
 
 
+async def test_a_refusal_after_a_busy_time_is_asked_without_it_too() -> None:
+    busy = Reply([b"{}"], 429, {"Retry-After": "0"})
+    refusal = Reply([b'{"error": {"message": "prediction is not supported"}}'], 400)
+    with chat_stand_in(busy, busy, busy, refusal, Reply([events("ok")])) as stand_in:
+        async with remote_runtime(stand_in.url, remote=ON) as runtime:
+            finished = await ask(runtime)
+    assert (finished.text, finished.error) == ("ok", None)
+
+
 async def test_beside_settings_that_forbid_it_nothing_is_predicted() -> None:
     with chat_stand_in(Reply([events("ok")])) as stand_in:
         async with remote_runtime(stand_in.url, remote=ON) as runtime:

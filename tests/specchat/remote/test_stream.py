@@ -10,7 +10,7 @@ import pytest
 from specchat.remote import stream
 from specchat.remote.network import NetworkThread
 from specchat.remote.stream import Connection, OnLoss, RemoteStream, Request
-from specengine.hybrid.target_stream import Cut, StreamEvent
+from specengine.hybrid.target_stream import Cut, Notice, StreamEvent
 from specengine.serving.generation import Committed, Ended
 from support.scripted_target import Said, ScriptedTarget, committed
 
@@ -135,6 +135,9 @@ def test_a_busy_server_is_waited_for_and_it_is_said(network: NetworkThread) -> N
     found = events(network, ScriptedTarget(busy, busy, [committed(3, 5)]), 1)
     (cut,) = [event for event in found if isinstance(event, Cut)]
     assert "is busy (429): too many answers wait" in cut.cause
+    assert [event.text for event in found if isinstance(event, Notice)] == [
+        f"{cut.cause}: waited for"
+    ]
     assert (tokens(found), found[-1]) == ([5], Ended("length"))
 
 

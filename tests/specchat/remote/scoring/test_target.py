@@ -357,3 +357,29 @@ def test_a_wait_for_a_busy_server_is_told(
         target._on_wait = waits.append
         target.verify(as_tokens(PROMPT), Draft([1], [None]))
     assert waits == ["busy (429)"]
+
+
+HUGE = "1" + "0" * 30
+
+
+@pytest.mark.parametrize(
+    ("dialect", "event"),
+    [
+        (SGLang(), f'{{"meta_info":{{"output_token_logprobs":[[-1,{HUGE},null]]}}}}'),
+        (SGLang(), '{"meta_info":{"output_token_logprobs":[[-1,-5,null]]}}'),
+        (SGLang(), '{"meta_info":{"output_token_logprobs":[[800,5,null]]}}'),
+        (SGLang(), '{"meta_info":{"output_token_logprobs":[[NaN,5,null]]}}'),
+        (
+            VLLM("big"),
+            f'{{"choices":[{{"logprobs":{{"tokens":["token_id:{HUGE}"],"token_logprobs":[-1]}}}}]}}',
+        ),
+        (
+            VLLM("big"),
+            '{"choices":[{"logprobs":{"tokens":["token_id:5"],"token_logprobs":[800]}}]}',
+        ),
+        (VLLM("big"), '{"choices":[{"finish_reason":"abort"}]}'),
+    ],
+)
+def test_events_that_cannot_be_right_are_refused(dialect: Dialect, event: str) -> None:
+    with pytest.raises(ScoresError):
+        dialect.events(0).read(event)
