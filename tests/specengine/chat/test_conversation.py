@@ -15,6 +15,7 @@ from specengine.chat.conversation import alternating, fit_turns, stable_beginnin
 from specengine.errors import ContextFullError
 from specengine.llama.model import LlamaModel
 from specengine.vocab import Vocab
+from support.piece_vocab import PieceVocab
 
 SYSTEM = Turn("system", "s" * 5)
 CHAT = [
@@ -117,6 +118,24 @@ def test_questions_that_were_never_answered_become_one() -> None:
 def vocab(tiny_model: Path) -> Iterator[Vocab]:
     with LlamaModel(tiny_model, vocab_only=True) as model:
         yield model.vocab
+
+
+@pytest.mark.parametrize(("typed", "goes_on"), [("x ab", "c"), ("x abc", "d")])
+def test_tokens_that_the_next_letters_may_change_are_no_part_of_the_stable_beginning(
+    typed: str, goes_on: str
+) -> None:
+    letters = PieceVocab([b"x", b" ", b"a", b"1", b"c", b"d", b"ab", b"abcd", b"\n"])
+    if goes_on == "c":
+        letters = PieceVocab([b"x", b" ", b"a", b"1", b"ab", b"abc", b"\n"])
+
+    def encode(turns: Sequence[Turn]) -> list[int]:
+        return letters.tokenize("".join(turn.text + "\n" for turn in turns))
+
+    chat = [Turn("user", "x"), Turn("assistant", "xx")]
+    beginning = stable_beginning(chat, typed, encode)
+    asked = encode([*chat, Turn("user", typed + goes_on)])
+    assert asked[: len(beginning)] == beginning
+    assert len(beginning) >= len(encode(chat))
 
 
 @pytest.mark.parametrize("goes_on", ["", " one", "d", "!\n\nAnd 2+2?", "17"])

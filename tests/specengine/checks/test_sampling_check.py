@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
+from specengine.checks import sampling_check
 from specengine.checks.sampling_check import Branches, check_rule, evaluate, play
 from specengine.context import Context
+from specengine.draft import Draft, Verdict
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelDrafter
@@ -78,6 +82,31 @@ def test_noise_is_new_for_every_text() -> None:
     rule = make_rule("coupled", SamplingParams.checked(**PLAIN, seed=1))
     texts = {play(rule, branches(1), position) for position in range(0, 400, 4)}
     assert len(texts) > 10
+
+
+def test_no_two_texts_share_any_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = make_rule("coupled", SamplingParams.checked(**PLAIN, seed=1))
+    drawn: list[set[int]] = []
+
+    class Watched:
+        """Each of its draws takes the noise of one position."""
+
+        def draw(self, q: Distribution, position: int) -> int:
+            drawn[-1].add(position)
+            return rule.draw(q, position)
+
+        def verify(self, draft: Draft, p: Callable[[int], Distribution], position: int) -> Verdict:
+            drawn[-1].update(range(position, position + len(draft) + 1))
+            return rule.verify(draft, p, position)
+
+    def watched_play(*args: Any) -> tuple[int, ...]:
+        drawn.append(set())
+        return play(*args)
+
+    monkeypatch.setattr(sampling_check, "play", watched_play)
+    check_rule(Watched(), branches(1), 20)  # type: ignore[arg-type]
+    assert len(drawn) == 20
+    assert sum(map(len, drawn)) == len(set().union(*drawn)) >= 40
 
 
 def test_the_law_is_the_product_along_each_text() -> None:

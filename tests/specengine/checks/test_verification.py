@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specengine.checks.verification import Check, Plan, verify
+from specengine.checks.verification import FALSE_ALARM, Check, Plan, verify
 from specengine.context import Context
 from specengine.draft import Verdict
 from specengine.errors import CancelledError
@@ -50,6 +50,7 @@ def test_a_sound_pair_passes_everything(pair: Pair) -> None:
     assert figures["near-ties"]["tokens"] == 16
     assert figures["near-ties"]["widest_gap"] <= 0.75
     assert [len(p) for p in figures["sampling"]["p_values"].values()] == [1, 1, 1]
+    assert figures["sampling"]["limit"] * 3 == pytest.approx(FALSE_ALARM)  # in all tests together
     assert figures["self-draft"]["accepted"] == figures["self-draft"]["drafted"] == 5
 
 
@@ -99,6 +100,13 @@ def test_corrections_drawn_from_p_are_caught(pair: Pair, monkeypatch: pytest.Mon
     assert not sampling.passed
     assert sampling.figures["p_values"]["token"][0] < sampling.figures["limit"]
     assert sampling.figures["p_values"]["block"][0] > sampling.figures["limit"]
+
+
+def test_a_self_draft_of_no_tokens_proves_nothing(pair: Pair) -> None:
+    """An answer of one token is the prompt's own: nobody drafts."""
+    check = by_name(verify(pair, plan(pair, max_tokens=1, draws=50)))["self-draft"]
+    assert check.figures == {"accepted": 0, "drafted": 0}
+    assert not check.passed
 
 
 def test_a_build_whose_rows_depend_on_their_neighbours_is_told(

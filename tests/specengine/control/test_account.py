@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specengine.control.account import CREDIT, SHARE, STAKE, Account
+from specengine.control.account import CREDIT, RESERVE, SHARE, STAKE, Account
 
 STARTS = 8.0
 ROUND = st.tuples(
@@ -63,6 +63,14 @@ def test_a_start_is_paid_by_a_share_of_the_passes_or_by_what_its_drafts_gain() -
     assert account.bearable_start(STARTS) == STARTS
     assert account.bearable(None) == pytest.approx(STAKE + 50 * SHARE + 10 + 50 * SHARE - STARTS)
     assert account.earned == 10.0 - STARTS
+
+
+def test_however_long_an_answer_what_it_saves_for_trials_and_starts_has_an_end() -> None:
+    account = Account()
+    for _ in range(10_000):
+        account.count_pass()
+    assert account.bearable_start(STARTS) == RESERVE + STARTS
+    assert account.bearable_in_trial(CREDIT) <= RESERVE + CREDIT
 
 
 def test_what_is_owed_for_a_start_leaves_the_credit_to_the_drafts() -> None:

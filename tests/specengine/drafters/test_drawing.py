@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,19 @@ def drafted(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return draw(lambda tokens: logits, 1, PREFIX, transforms, rule, frozenset(), Always())
+
+
+def test_after_the_end_of_the_text_nothing_more_is_drafted() -> None:
+    asked: list[list[int]] = []
+
+    def row(drafted: Sequence[int]) -> NDArray[np.float32]:
+        asked.append(list(drafted))
+        return np.roll(LOGITS, len(drafted))  # says 0, 1, 2, …
+
+    greedy = SamplingParams(temperature=0)
+    draft = draw(row, 8, PREFIX, Transforms(greedy), make_rule(None, greedy), frozenset({2}))
+    assert draft.tokens == [0, 1, 2]
+    assert asked == [[], [0], [0, 1]]
 
 
 @pytest.mark.parametrize("temperature", [0, 0.8])

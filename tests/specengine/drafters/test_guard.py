@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import pytest
@@ -152,6 +153,19 @@ def test_a_drafter_that_hangs_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = HangingDrafter(person.child())
     assert guarded(notices, person).propose(hanging, OFFER, PREFIX, 2) is None
     assert notices == ["drafter good failed (no draft within 0 s): going on without it"]
+
+
+def test_a_drafter_has_time_to_read_the_text_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+
+    def time_limit(flag: AbortFlag | None, seconds: float) -> AbstractContextManager[None]:
+        limits.append(seconds)
+        return nullcontext()
+
+    monkeypatch.setattr("specengine.drafters.guard.time_limit", time_limit)
+    long_text = Offer("good", 4, 0.5, start_s=100.0, token_s=0.1)
+    assert guarded([]).propose(GoodDrafter(), long_text, PREFIX, 2) is not None
+    assert limits[0] > 2 * 100.0
 
 
 def test_a_person_who_cancels_while_a_draft_is_made_is_heeded() -> None:

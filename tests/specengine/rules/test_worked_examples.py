@@ -10,6 +10,7 @@ import pytest
 from specengine.draft import Draft, Verdict
 from specengine.rules.block import verify_block
 from specengine.rules.greedy import verify_greedy
+from specengine.rules.residual import residual, sample_residual
 from specengine.rules.token import verify_token
 from specengine.rules.typical import threshold, verify_typical
 from specengine.sampling.distribution import Distribution
@@ -30,6 +31,13 @@ def asked(p: list[Distribution]) -> tuple[Callable[[int], Distribution], list[in
         return p[i]
 
     return at, positions
+
+
+def test_where_rounding_leaves_the_residual_no_mass_the_correction_is_drawn_from_p() -> None:
+    p = Distribution(np.array([2, 5, 7], dtype=np.int32), np.array([0.5, 0.25, 0.25]))
+    nothing = residual(p, p)
+    assert nothing.probs.sum() == 0
+    assert [sample_residual(nothing, p, u) for u in (0.1, 0.6, 0.9)] == [2, 5, 7]
 
 
 RATIO_RULES = pytest.mark.parametrize("verify", [verify_token, verify_block])

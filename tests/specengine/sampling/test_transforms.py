@@ -90,6 +90,10 @@ def test_top_p_of_a_flat_row_keeps_the_lowest_ids() -> None:
     assert top_p(np.zeros(1000, dtype=np.float32), 0.25).tolist() == list(range(250))
 
 
+def test_top_p_keeps_no_token_beyond_those_whose_mass_is_exactly_p() -> None:
+    assert top_p(np.zeros(4, dtype=np.float32), 0.5).tolist() == [0, 1]
+
+
 def test_a_nan_is_named_with_its_token() -> None:
     with pytest.raises(SamplingError, match="the logit of token 2 is nan"):
         Transforms(SamplingParams()).distribution(row(1, 2, np.nan, 0), NO_HISTORY)
