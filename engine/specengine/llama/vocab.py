@@ -90,6 +90,8 @@ class LlamaVocab:
         }
 
     def _read_special(self) -> dict[int, int]:
+        if self._llama.llama_vocab_type(self.handle) == self._llama.LLAMA_VOCAB_TYPE_NONE:
+            return {}  # a head's file: llama.cpp ends the process where it is asked for a token
         attributes = map(
             self._llama.llama_vocab_get_attr, itertools.repeat(self.handle), range(self.size)
         )
