@@ -23,11 +23,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(home: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A server with the smallest model, once it answers."""
-    command = [sys.executable, "-m", "specchat", "serve", "--profile", "tiny", "--port", str(port)]
+def serving(
+    home: Path, port: int, *flags: str, before: str = ""
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A server with the smallest model, once it answers. `before`: Python that runs before it."""
+    start = f"{before}from specchat.cli import main; main()"
+    command = [sys.executable, "-c", start, "serve", "--profile", "tiny", "--port", str(port)]
     process = subprocess.Popen(
-        [*command, "--ctx", "512", "--places", "2", "--threads", "1"],
+        [*command, "--ctx", "512", "--places", "2", "--threads", "1", *flags],
         env=environment(home),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

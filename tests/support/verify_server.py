@@ -55,13 +55,20 @@ def running_server(
     port: int = 0,
     use_extra_bufts: bool = True,
     tls: tuple[Path, Path] | None = None,
+    grammars: bool = True,
 ) -> Iterator[VerifyServer]:
     served = ServedModel(
         model,
         ServeOptions(n_ctx=n_ctx, places=places, n_threads=1, use_extra_bufts=use_extra_bufts),
     )
     service = Service(
-        "tiny", served, read_gguf(model), Keys(keys), sha256="0" * 64, limits=limits or Limits()
+        "tiny",
+        served,
+        read_gguf(model),
+        Keys(keys),
+        sha256="0" * 64,
+        limits=limits or Limits(),
+        grammars=grammars,
     )
     config = uvicorn.Config(
         make_app(service),

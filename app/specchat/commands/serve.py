@@ -35,6 +35,11 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.IntRange(min=10),
     help="Seconds an idle session is kept.",
 )
+@click.option(
+    "--grammars",
+    is_flag=True,
+    help="Take grammars and JSON schemas from clients; a bad one can hold up everybody's answers.",
+)
 def command(
     profile: str | None,
     target: str | None,
@@ -47,6 +52,7 @@ def command(
     tls_cert: Path | None,
     tls_key: Path | None,
     ttl: int,
+    grammars: bool,
 ) -> None:
     """Verify drafts for other machines, and answer the OpenAI protocol.
 
@@ -59,6 +65,6 @@ def command(
     from specchat.server.start import Wanted, start
 
     start(
-        Wanted(profile, target, places, ctx, threads, keys, ttl),
+        Wanted(profile, target, places, ctx, threads, keys, ttl, grammars),
         Listen(host, port, tls_cert, tls_key),
     )

@@ -36,7 +36,11 @@ from specengine.sampling.grammar import Grammar
 _GOODBYE_S = 1.0
 _REACH_S = 5.0
 _RULES = (None, "coupled", "greedy")  # what the text of a server follows
-_TOO_OLD = "this server is too old for it"
+_WITHOUT = {  # why, by what a server has not got
+    "grammar": "this server takes none, nor a --json-schema, which becomes one: start it with "
+    "`specchat serve --grammars`",
+    "logprobs": "this server is too old for it",
+}
 _NOT_REPRODUCIBLE = (
     "the server's build of llama.cpp rounds by the width of a pass whatever is done about it: "
     "texts may differ at near-ties"
@@ -77,7 +81,7 @@ class RemotePair:
         self._remote = remote
         self._n_ctx = ready.n_ctx
         self.missing = Missing(
-            {name: _TOO_OLD for name in FEATURES if name not in ready.features},
+            {name: _WITHOUT[name] for name in FEATURES if name not in ready.features},
             {} if ready.reproducible else {"reproducible": _NOT_REPRODUCIBLE},
         )
         self._connection = Connection(ready.server, ready.fingerprint)

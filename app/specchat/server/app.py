@@ -26,6 +26,7 @@ logger = logging.getLogger("specchat.server")
 
 _API = "/specchat/v1"
 _SWEEP_S = 5.0
+_CLOSE_S = 5.0  # how long a model's thread may take to end
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -37,9 +38,12 @@ def make_app(service: Service) -> Starlette:
     def route(path: str, method: str, handler: Handler) -> Route:
         return Route(path, _Guarded(service, path, handler), methods=[method])
 
+    async def health(request: Request) -> Response:
+        return _health(service)
+
     return Starlette(
         routes=[
-            Route("/health", _health, methods=["GET"]),
+            Route("/health", health, methods=["GET"]),
             route("/metrics", "GET", lambda request: _metrics(service)),
             route("/openapi.json", "GET", lambda request: _openapi()),
             route(f"{_API}/info", "GET", verify.info),
@@ -119,10 +123,13 @@ async def _lifespan(service: Service) -> AsyncIterator[None]:
         yield
     finally:
         sweeping.cancel()
-        await asyncio.to_thread(service.model.close)
+        await asyncio.to_thread(service.model.close, _CLOSE_S)
 
 
-async def _health(request: Request) -> Response:
+def _health(service: Service) -> Response:
+    fault = service.model.scheduler.fault
+    if fault is not None:
+        return JSONResponse({"status": "failing", "reason": fault}, 503)
     return JSONResponse({"status": "ok"})
 
 

@@ -25,6 +25,8 @@ from specengine.sampling import SamplingParams
 from specengine.serving.generation import Committed, Generation
 from specengine.serving.transcript import Transcript
 
+_SILENCE = b": still here\n\n"  # a comment, so that nothing on the way closes the connection
+
 
 class CompletionHandlers:
     """Each request is a session of its own, which ends with it."""
@@ -47,8 +49,7 @@ class CompletionHandlers:
         if len(prompt) >= service.model.n_ctx:
             message = f"{len(prompt)} tokens leave no room for an answer in {service.model.n_ctx}"
             raise Refusal(413, "context", message)
-        if service.model.scheduler.load.waiting >= service.limits.waiting:
-            raise Refusal(429, "busy", "too many answers wait", headers={"Retry-After": "2"})
+        service.require_room()
         session = service.sessions.create(request.state.owner)
         completion = _Completion(service, session, wanted, sampling, prompt, notices)
         if wanted.stream:
@@ -85,6 +86,7 @@ class _Completion:
     ) -> None:
         self._service = service
         self._session = session
+        session.connections += 1  # until it is closed
         self._wanted = wanted
         self._sampling = sampling
         self._prompt = prompt
@@ -95,10 +97,16 @@ class _Completion:
         self._reason = "stop"
 
     async def texts(self) -> AsyncIterator[str]:
-        """Complete characters as they come; `whole` tells the rest afterwards."""
+        """Complete characters as they come, and "" after a while without any; `whole` tells the
+        rest afterwards.
+        """
         answer = self._begin()
         while True:
-            event, _ = await answer.events.get()
+            came = await answer.next(self._service.limits.ping_s)
+            if came is None:
+                yield ""
+                continue
+            event, _ = came
             if isinstance(event, Committed):
                 for token in event.tokens:
                     if text := self._text.add(token):
@@ -122,7 +130,7 @@ class _Completion:
         yield self._event({"role": "assistant", "content": ""})
         try:
             async for text in self.texts():
-                yield self._event({"content": text})
+                yield self._event({"content": text}) if text else _SILENCE
         except Refusal as refusal:
             yield _sse(refusal.body)
             return
@@ -140,7 +148,8 @@ class _Completion:
     def _begin(self) -> Answer:
         wanted, room = self._wanted, self._service.model.n_ctx - len(self._prompt)
         most = wanted.max_completion_tokens or wanted.max_tokens or room
-        answer = self._session.begin(
+        return self._service.begin(
+            self._session,
             lambda on_event: Generation(
                 self._session.id,
                 Transcript(self._prompt),
@@ -148,10 +157,7 @@ class _Completion:
                 on_event,
                 max_tokens=min(most, room),
             ),
-            self._service.model.scheduler.cancel,
         )
-        self._service.model.scheduler.submit(answer.generation)
-        return answer
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from specchat.errors import SpecchatError
 from specchat.remote.address import is_loopback
 from specchat.server.app import make_app
 from specchat.server.service import Service
+
+logger = logging.getLogger("specchat.server")
 
 _KEEP_ALIVE_S = 180  # a person may think for a while; each new connection costs handshakes
 _GRACE_S = 10  # for what is still being sent at the end
@@ -46,7 +49,9 @@ def check_exposure(listen: Listen, *, has_keys: bool) -> None:
 
 
 def serve(service: Service, listen: Listen) -> None:
-    """Answer requests until a signal. Raises SpecchatError where the port cannot be had."""
+    """Answer requests until a signal, then close the model; ends the process where that hangs.
+    Raises SpecchatError where the port cannot be had.
+    """
     check_exposure(listen, has_keys=bool(service.keys))
     config = uvicorn.Config(
         make_app(service),
@@ -66,6 +71,12 @@ def serve(service: Service, listen: Listen) -> None:
         _Server(config, service).run()
     except SystemExit as error:  # uvicorn's word for a port in use, a bad certificate
         raise SpecchatError(f"cannot listen on {listen.url}; the line above says why") from error
+    if not service.model.close(timeout=0):
+        # Its thread is somewhere in llama.cpp, where the interpreter's own end could wait for it or
+        # free what it works with.
+        logger.error("the model hangs: the process ends without it")
+        logging.shutdown()
+        os._exit(1)
 
 
 class _Server(uvicorn.Server):

@@ -12,7 +12,7 @@ _COUNTERS = {
     "tokens": "Tokens committed.",
     "hints_verified": "Hint tokens that entered a pass.",
     "hints_accepted": "Hint tokens that stood.",
-    "answers": "Answers by how they ended.",
+    "answers": "Answers by how they ended; cancelled: nobody wanted more of it.",
 }
 _GAUGES = {
     "sessions": "Sessions that exist.",

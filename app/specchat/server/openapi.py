@@ -20,6 +20,7 @@ _ERRORS = {
     "429": "busy: come back after Retry-After seconds",
 }
 _GONE = {"410": "no such session (any more): create one"}
+_FAILING = {"503": "the model failed or hangs, or the server is closing"}
 
 
 def description() -> dict[str, Any]:
@@ -41,7 +42,11 @@ def description() -> dict[str, Any]:
         },
         "security": [{"key": []}, {}],
         "paths": {
-            "/health": {"get": _operation("Whether the server is up", {"200": JSON})},
+            "/health": {
+                "get": _operation(
+                    "Whether the server answers", {"200": JSON}, errors={"503": "why it does not"}
+                )
+            },
             "/metrics": {"get": _operation("Counters for Prometheus", {"200": "text/plain"})},
             "/specchat/v1/info": {"get": _operation("Models, limits, load", {"200": JSON})},
             "/specchat/v1/vocab/{fingerprint}": {
@@ -68,7 +73,7 @@ def description() -> dict[str, Any]:
                     "Continue the transcript",
                     {"200": NDJSON},
                     body=(JSON, "Generate"),
-                    errors={**_GONE, "409": "the transcript differs"},
+                    errors={**_GONE, "409": "the transcript differs", **_FAILING},
                 ),
             },
             "/specchat/v1/sessions/{session}/drafts": {
@@ -83,7 +88,7 @@ def description() -> dict[str, Any]:
                     "A chat completion; with `stream`, server-sent events",
                     {"200": (JSON, "text/event-stream")},
                     body=(JSON, "ChatCompletion"),
-                    errors={"503": "the model failed, or the server is closing"},
+                    errors=_FAILING,
                 )
             },
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,22 +12,27 @@ from specchat.server.keys import Keys
 from specchat.server.limits import Limits
 from specchat.server.messages import FEATURES, PROTOCOL
 from specchat.server.metrics import Metrics
-from specchat.server.sessions import Session, Sessions
+from specchat.server.refusal import Refusal
+from specchat.server.sessions import Answer, Session, Sessions
 from specchat.version import __version__
 from specengine.model_files.gguf import GGUF
 from specengine.model_files.vocabulary_file import vocabulary_of
+from specengine.serving.generation import Committed, Event, Generation
 from specengine.serving.served import MAX_DRAFT, ServedModel
 
 
 @dataclass
 class Service:
-    """`sha256` is the model file's, where it is known."""
+    """`sha256` is the model file's, where it is known. `grammars`: whether clients may send some:
+    one whose states explode would hold up the answers of all.
+    """
 
     name: str
     model: ServedModel
     gguf: GGUF
     keys: Keys
     sha256: str | None = None
+    grammars: bool = False
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -54,7 +60,7 @@ class Service:
                     "vocab_fingerprint": self.model.vocab.fingerprint,
                     "n_vocab": self.model.vocab.size,
                     "n_ctx": self.model.n_ctx,
-                    "features": list(FEATURES),
+                    "features": [f for f in FEATURES if f != "grammar" or self.grammars],
                     "reproducible": self.model.step is not None,
                 }
             ],
@@ -88,6 +94,31 @@ class Service:
             **vocabulary_of(self.gguf),
         }
         return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+    def require_room(self) -> None:
+        """Raises Refusal, 429 or 503, where an answer would not begin before long."""
+        scheduler = self.model.scheduler
+        if (fault := scheduler.fault) is not None:
+            raise Refusal(503, "model", fault, headers={"Retry-After": "10"})
+        if scheduler.load.waiting >= self.limits.waiting:
+            raise Refusal(429, "busy", "too many answers wait", headers={"Retry-After": "2"})
+
+    def begin(
+        self, session: Session, make: Callable[[Callable[[Event], None]], Generation]
+    ) -> Answer:
+        """An answer that is being made, counted whoever reads it; `make` as in `Session.begin`."""
+        scheduler = self.model.scheduler
+        answer = session.begin(make, scheduler.cancel, self._count)
+        scheduler.submit(answer.generation)
+        return answer
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, Committed):
+            self.metrics.count("tokens", len(event.tokens))
+            self.metrics.count("hints_verified", event.drafted)
+            self.metrics.count("hints_accepted", event.accepted)
+        else:
+            self.metrics.count("answers", ended=event.reason)
 
     def _close_session(self, session: Session) -> None:
         if session.answer is not None:

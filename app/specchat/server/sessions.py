@@ -33,6 +33,14 @@ class Answer:
     events: asyncio.Queue[tuple[Event, int]] = field(default_factory=asyncio.Queue)
     _full: bool = False
 
+    async def next(self, patience_s: float) -> tuple[Event, int] | None:
+        """The next event and its time; None after `patience_s` seconds without one."""
+        try:
+            async with asyncio.timeout(patience_s):
+                return await self.events.get()
+        except TimeoutError:
+            return None
+
     def put(self, event: Event, at: int) -> None:
         """Keep `event` for the reader. One who does not read loses the rest of the answer."""
         if not self._full and self.events.qsize() >= _MAX_UNREAD:
@@ -50,8 +58,14 @@ class Session:
     id: str = field(default_factory=lambda: secrets.token_urlsafe(18))
     transcript: Transcript = field(default_factory=Transcript)
     answer: Answer | None = None
+    connections: int = 0
+    """Requests that are being answered with it."""
     used_at: float = field(default_factory=time.monotonic)
     gens: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return self.answer is None and self.connections == 0
 
     def touch(self) -> None:
         self.used_at = time.monotonic()
@@ -60,14 +74,21 @@ class Session:
         self,
         make: Callable[[Callable[[Event], None]], Generation],
         cancel: Callable[[Generation], None],
+        observe: Callable[[Event], None],
     ) -> Answer:
-        """A new answer. `make(on_event)` makes its generation, `cancel` ends it early."""
+        """A new answer. `make(on_event)` makes its generation, `cancel` ends it early, `observe`
+        gets every event, whether anybody reads it or not.
+        """
         loop = asyncio.get_running_loop()
         self.gens += 1
 
         def on_event(event: Event) -> None:  # in the engine thread
             at = now_us()
-            loop.call_soon_threadsafe(lambda: self._receive(answer, event, at))
+            loop.call_soon_threadsafe(receive, event, at)
+
+        def receive(event: Event, at: int) -> None:
+            observe(event)
+            self._receive(answer, event, at)
 
         answer = self.answer = Answer(self.gens, make(on_event), cancel)
         return answer
@@ -96,16 +117,21 @@ class Sessions:
         return len(self._all)
 
     def create(self, owner: str) -> Session:
-        """Raises Refusal, 429, where the key has all the sessions that it may have."""
+        """Where the key has all the sessions that it may have, the idle one that was used least
+        recently gives way. Raises Refusal, 429, where none is idle.
+        """
         self.expire()
         own = [session for session in self._all.values() if session.owner == owner]
         if len(own) >= self._per_owner:
-            raise Refusal(
-                429,
-                "sessions",
-                f"this key has {self._per_owner} sessions, and may not have more: delete one",
-                headers={"Retry-After": "10"},
-            )
+            idle = [session for session in own if session.is_idle]
+            if not idle:
+                raise Refusal(
+                    429,
+                    "sessions",
+                    f"this key has {self._per_owner} sessions, and all of them are at work",
+                    headers={"Retry-After": "10"},
+                )
+            self.delete(min(idle, key=lambda session: session.used_at))
         session = Session(owner)
         self._all[session.id] = session
         return session
@@ -123,8 +149,8 @@ class Sessions:
             self._close(session)
 
     def expire(self) -> None:
-        """End the sessions that were not used for `ttl_s` and have nothing running."""
+        """End the idle sessions that were not used for `ttl_s`."""
         oldest = time.monotonic() - self.ttl_s
         for session in list(self._all.values()):
-            if session.answer is None and session.used_at < oldest:
+            if session.is_idle and session.used_at < oldest:
                 self.delete(session)

@@ -38,6 +38,7 @@ class Wanted:
     threads: int | None
     keys: Path | None
     ttl_s: int
+    grammars: bool
 
 
 def start(wanted: Wanted, listen: Listen) -> None:
@@ -75,6 +76,7 @@ def start(wanted: Wanted, listen: Listen) -> None:
         gguf=gguf,
         keys=allowed,
         sha256=_sha256(registry.models.get(alone.target)),
+        grammars=wanted.grammars,
         limits=Limits(ttl_s=wanted.ttl_s),
     )
     click.echo(

@@ -18,7 +18,7 @@ from specchat.server.messages import PROTOCOL, Generate, Hint, NewSession
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session, now_us
-from specengine.errors import GrammarError
+from specengine.errors import BackendError, GrammarError
 from specengine.sampling import SamplingParams
 from specengine.sampling.grammar import Grammar
 from specengine.serving.generation import Committed, Ended, Event, Generation
@@ -78,38 +78,45 @@ class VerifyHandlers:
     async def generate(self, request: Request) -> Response:
         service = self._service
         wanted = await read_message(request, Generate, limit=service.limits.body)
-        session = self._session(request)
-        if service.model.scheduler.load.waiting >= service.limits.waiting:
-            raise Refusal(429, "busy", "too many answers wait", headers={"Retry-After": "2"})
-        self._check(wanted, session)
+        service.require_room()
         grammar = await self._grammar(wanted)
+        # Nothing is awaited from here on: another request could change the session meanwhile.
+        session = self._session(request)
+        self._check(wanted, session)
         if session.answer is not None:
             service.model.scheduler.cancel(session.answer.generation)
         session.transcript.truncate(wanted.base)
         session.transcript.extend(wanted.append)
-        answer = session.begin(
-            lambda on_event: self._generation(session, wanted, grammar, on_event),
-            service.model.scheduler.cancel,
+        answer = service.begin(
+            session, lambda on_event: self._generation(session, wanted, grammar, on_event)
         )
-        service.model.scheduler.submit(answer.generation)
-        return AnswerStream(
-            self._lines(answer, len(session.transcript)),
-            media_type=NDJSON,
-            end=lambda: service.model.scheduler.cancel(answer.generation),
-        )
+        session.connections += 1
+
+        def end() -> None:
+            session.connections -= 1
+            service.model.scheduler.cancel(answer.generation)
+
+        lines = self._lines(answer, len(session.transcript))
+        return AnswerStream(lines, media_type=NDJSON, end=end)
 
     async def drafts(self, request: Request) -> Response:
-        service, session = self._service, self._session(request)
-        async for line in read_lines(request, limit=service.limits.line):
-            hint = parse(Hint, line)
-            if len(hint.tokens) > service.limits.hint_tokens:
-                most = service.limits.hint_tokens
-                raise Refusal(413, "hint", f"a hint has at most {most} tokens")
-            check_ids(hint.tokens, service.model.vocab.size)
-            if session.answer is not None and session.answer.gen == hint.gen:
-                prefix_hash = bytes.fromhex(hint.prefix_hash)
-                service.model.scheduler.hint(session.answer.generation, prefix_hash, hint.tokens)
+        session = self._session(request)
+        session.connections += 1
+        try:
+            async for line in read_lines(request, limit=self._service.limits.line):
+                self._hint(session, parse(Hint, line))
+        finally:
+            session.connections -= 1
         return JSONResponse({"committed": len(session.transcript), "t_us": now_us()})
+
+    def _hint(self, session: Session, hint: Hint) -> None:
+        service, most = self._service, self._service.limits.hint_tokens
+        if len(hint.tokens) > most:
+            raise Refusal(413, "hint", f"a hint has at most {most} tokens")
+        check_ids(hint.tokens, service.model.vocab.size)
+        if session.answer is not None and session.answer.gen == hint.gen:
+            prefix_hash = bytes.fromhex(hint.prefix_hash)
+            service.model.scheduler.hint(session.answer.generation, prefix_hash, hint.tokens)
 
     def _session(self, request: Request) -> Session:
         return self._service.sessions.get(request.state.owner, request.path_params["session"])
@@ -140,6 +147,8 @@ class VerifyHandlers:
         """The grammar, compiled where it will be used. Raises Refusal, 400, with the reason."""
         if (gbnf := wanted.grammar) is None:
             return None
+        if not self._service.grammars:
+            raise Refusal(400, "grammar", "this server takes no grammars (serve --grammars does)")
         n, vocab = wanted.base + len(wanted.append), self._service.model.vocab
         start = n if wanted.grammar_start is None else wanted.grammar_start
         if start > n:
@@ -149,6 +158,8 @@ class VerifyHandlers:
             return await asyncio.wrap_future(compiled)
         except GrammarError as error:
             raise Refusal(400, "grammar", str(error)) from None
+        except BackendError as error:
+            raise Refusal(503, "model", str(error)) from None
 
     def _generation(
         self, session: Session, wanted: Generate, grammar: Grammar | None, on_event: Any
@@ -172,26 +183,15 @@ class VerifyHandlers:
         pings = 0
         yield _line({"gen": answer.gen, "pos": start, "tokens": [], "t_us": now_us()})
         while True:
-            try:
-                async with asyncio.timeout(self._service.limits.ping_s):
-                    event, at = await answer.events.get()
-            except TimeoutError:
+            came = await answer.next(self._service.limits.ping_s)
+            if came is None:
                 pings += 1
                 yield _line({"ping": pings, "t_us": now_us()})
                 continue
-            self._count(event)
+            event, at = came
             yield _line({"gen": answer.gen, **_as_json(event), "t_us": at})
             if isinstance(event, Ended):
                 return
-
-    def _count(self, event: Event) -> None:
-        metrics = self._service.metrics
-        if isinstance(event, Committed):
-            metrics.count("tokens", len(event.tokens))
-            metrics.count("hints_verified", event.drafted)
-            metrics.count("hints_accepted", event.accepted)
-        else:
-            metrics.count("answers", ended=event.reason)
 
 
 def _as_json(event: Event) -> dict[str, Any]:

@@ -115,6 +115,8 @@ class Scheduler:
         done: Future[T] = Future()
 
         def order() -> None:
+            if not done.set_running_or_notify_cancel():
+                return
             try:
                 done.set_result(work())
             except Exception as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,16 +60,22 @@ class ServedModel:
             raise
         self._work: Future[None] = self._thread.submit(self.scheduler.run)
 
-    def close(self) -> None:
-        """End every answer with the reason "shutdown", free the model. Once is enough."""
+    def close(self, timeout: float | None = None) -> bool:
+        """End every answer with the reason "shutdown", free the model. Once is enough.
+
+        False where its thread hangs for `timeout` seconds: then nothing is free, and the process
+        can only end by force.
+        """
         if self._closed:
-            return
-        self._closed = True
+            return True
         self.scheduler.stop()
         self._abort.set()  # nobody waits for what a pass would yield now
-        self._work.result()
+        if not wait([self._work], timeout).done:
+            return False
+        self._closed = True
         self._thread.call(self._free)
         self._thread.close()
+        return True
 
     def _load(
         self, path: Path, options: ServeOptions, on_progress: Callable[[float], None] | None

@@ -106,3 +106,43 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert b"cannot listen on http://127.0.0.1" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM there")
+def test_sigterm_ends_a_server_whose_model_hangs(tmp_path: Path) -> None:
+    port = free_port()
+    hangs = "import time; from specengine.serving.scheduler import Scheduler as S; "
+    hangs += "S._admit = lambda self: self._waiting and time.sleep(1000); "
+    body = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
+    with (
+        serving(tmp_path, port, before=hangs) as process,
+        httpx.Client(trust_env=False, timeout=30) as client,
+    ):
+        url = f"http://127.0.0.1:{port}/v1/chat/completions"
+        with client.stream("POST", url, json=body) as stream:
+            next(stream.iter_lines())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == 1
+        assert process.stdout is not None
+        output = process.stdout.read().decode()
+    assert "the model hangs: the process ends without it" in output
+    assert "Traceback" not in output
+
+
+def test_a_server_takes_no_grammars_unless_it_is_told_to(tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    flags = ("--target", url, "--json-schema", '{"type": "boolean"}')
+    body = {"base": 0, "base_hash": "0" * 32, "append": [1], "seed": 1, "grammar": "root ::= [0-9]"}
+    with serving(tmp_path, port), httpx.Client(base_url=url, trust_env=False) as client:
+        api = "/specchat/v1"
+        assert client.get(f"{api}/info").json()["models"][0]["features"] == ["logprobs"]
+        session = client.post(f"{api}/sessions", json={"protocol": {"min": 1, "max": 1}}).json()
+        refused = client.post(f"{api}/sessions/{session['session']}/generate", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "grammar")
+        asked = specchat(tmp_path, "ask", "Is it?", *flags)
+    assert asked.returncode == 1
+    assert b"specchat serve --grammars" in asked.stderr
+    with serving(tmp_path, port, "--grammars"):
+        asked = specchat(tmp_path, "ask", "Is it?", *flags)
+    assert asked.stdout.strip() in (b"true", b"false"), asked.stderr

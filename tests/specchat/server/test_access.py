@@ -36,7 +36,11 @@ def test_keys_limits_and_logs(tiny_model: Path, caplog: pytest.LogCaptureFixture
             assert client.get("/v1/models", headers=bearer(OTHER)).status_code == 200
             own = client.post(SESSIONS, json=NEW, headers=bearer(KEY)).json()["session"]
             assert client.post(SESSIONS, json=NEW, headers=bearer(KEY)).status_code == 201
+            for session in server.service.sessions._all.values():
+                session.connections += 1
             third = client.post(SESSIONS, json=NEW, headers=bearer(KEY))
+            for session in server.service.sessions._all.values():
+                session.connections -= 1
             assert (third.status_code, third.headers["retry-after"]) == (429, "10")
             assert client.post(SESSIONS, json=NEW, headers=bearer(OTHER)).status_code == 201
             body = {"base": 0, "base_hash": "0" * 32, "append": [1], "seed": 1, "max_tokens": 1}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -109,3 +112,55 @@ def test_an_answer_cut_inside_a_character_ends_before_it(
     whole = client.post("/v1/chat/completions", json={**ASK, "max_tokens": 1}).json()
     assert whole["choices"][0]["message"]["content"] == ""
     assert text_of(events(client, max_tokens=1)) == ""
+
+
+def test_the_newer_name_of_the_limit_holds_and_outranks_the_older(
+    server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.service.model.scheduler, "_eog", frozenset())
+    for limits in ({"max_tokens": 30, "max_completion_tokens": 5}, {"max_completion_tokens": 5}):
+        body = {key: value for key, value in ASK.items() if key != "max_tokens"} | limits
+        whole = client.post("/v1/chat/completions", json=body).json()
+        assert whole["usage"]["completion_tokens"] == 5
+        assert whole["choices"][0]["finish_reason"] == "length"
+
+
+async def test_a_silent_stream_has_comments(server: VerifyServer) -> None:
+    """Something on the way would close it; here nothing comes as long as another has the engine."""
+    scheduler, limits = server.service.model.scheduler, server.service.limits
+    server.service.limits = replace(limits, ping_s=0.02)
+    may_go_on = threading.Event()
+    held = scheduler.call(lambda: may_go_on.wait(60))
+    body = {**ASK, "stream": True}
+    lines = []
+    try:
+        async with (
+            httpx.AsyncClient(base_url=server.url, trust_env=False, timeout=60) as client,
+            client.stream("POST", "/v1/chat/completions", json=body) as stream,
+        ):
+            async for line in stream.aiter_lines():
+                lines.append(line)
+                if sum(line.startswith(":") for line in lines) >= 3:
+                    may_go_on.set()
+    finally:
+        may_go_on.set()
+        server.service.limits = limits
+    assert held.result(20)
+    assert lines[-2] == "data: [DONE]"
+    assert {line[:1] for line in lines} == {":", "d", ""}
+
+
+async def test_who_leaves_while_nothing_comes_is_noticed(server: VerifyServer) -> None:
+    scheduler, limits = server.service.model.scheduler, server.service.limits
+    before = len(server.service.sessions)
+    server.service.limits = replace(limits, ping_s=0.02)
+    may_go_on = threading.Event()
+    scheduler.call(lambda: may_go_on.wait(60))
+    try:
+        async with httpx.AsyncClient(base_url=server.url, trust_env=False) as client:
+            with pytest.raises(httpx.ReadTimeout):
+                await client.post("/v1/chat/completions", json=ASK, timeout=0.3)
+        await asyncio.to_thread(server.wait_until, lambda: len(server.service.sessions) == before)
+    finally:
+        may_go_on.set()
+        server.service.limits = limits

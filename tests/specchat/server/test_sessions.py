@@ -39,11 +39,43 @@ def test_a_session_is_found_by_its_own_key_only() -> None:
     with pytest.raises(Refusal) as refused:
         sessions.get("yours", session.id)
     assert refused.value.status == 410
-    with pytest.raises(Refusal) as refused:
-        sessions.create("mine")
-    assert refused.value.status == 429
     sessions.create("yours")
     sessions.delete(session)
     sessions.delete(session)
     assert closed == [session]
     assert len(sessions.create("mine").id) >= 24
+
+
+def test_idle_sessions_give_way_to_new_ones_the_least_recently_used_first() -> None:
+    closed: list[Session] = []
+    sessions = Sessions(ttl_s=60, per_owner=3, close=closed.append)
+    streamed, used, unused = (sessions.create("mine") for _ in range(3))
+    streamed.connections += 1
+    unused.used_at, used.used_at = 1e9, 2e9
+    sessions.create("yours")
+    third = sessions.create("mine")
+    assert closed == [unused]
+    third.connections += 1
+    sessions.create("mine").connections += 1
+    assert closed == [unused, used]
+    with pytest.raises(Refusal) as refused:
+        sessions.create("mine")
+    assert (refused.value.status, len(sessions)) == (429, 4)
+    streamed.connections -= 1
+    sessions.create("mine")
+    assert closed == [unused, used, streamed]
+
+
+async def test_a_session_with_an_answer_gives_way_to_none() -> None:
+    sessions = Sessions(ttl_s=-1, per_owner=1, close=lambda session: None)
+    session = sessions.create("mine")
+    session.begin(
+        lambda on_event: Generation(
+            session.id, Transcript([1]), SamplingParams(seed=1), on_event, max_tokens=9
+        ),
+        lambda generation: None,
+        lambda event: None,
+    )
+    with pytest.raises(Refusal):
+        sessions.create("mine")
+    assert sessions.get("mine", session.id) is session
