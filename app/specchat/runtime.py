@@ -28,6 +28,7 @@ from specchat.remote.opening import open_remote
 from specchat.remote.pair import RemoteOptions, RemotePair
 from specchat.remote.preparation import prepare_remote
 from specchat.remote.scoring.pair import ScoringPair
+from specchat.selection import other_context
 from specengine.cancel import AbortFlag
 from specengine.chat.chat_template import Turn
 from specengine.chat.conversation import alternating
@@ -139,6 +140,12 @@ class Runtime:
             )
 
         await self._swap(profile, open_)
+
+    @property
+    def n_ctx(self) -> int:
+        """Tokens of context that the loaded target has; 0 where that is not known."""
+        pair = self._pair
+        return 0 if pair is None or isinstance(pair, ChatServer) else pair.n_ctx
 
     @property
     def placement(self) -> str:
@@ -277,6 +284,8 @@ class Runtime:
             self._unload()
             started = time.perf_counter()
             self._pair = open_()
+            if not isinstance(self._pair, ChatServer):
+                self._pair.notices += other_context(profile, self._pair.n_ctx)
             self._load_s = time.perf_counter() - started
             self.profile = profile
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.remote.address import is_url
 from specchat.settings import Settings
 from specengine.sampling import SamplingParams
 
@@ -40,6 +41,16 @@ def select_profile(
 def adjusted(profile: Profile, settings: Settings, *, system: str | None) -> Profile:
     """`profile` with what settings and flags say of any: the context length, the system message."""
     return _changed(profile, {"n_ctx": settings.ctx, "system": system})
+
+
+def other_context(profile: Profile, n_ctx: int) -> list[str]:
+    """What to say where the context that was loaded for `profile` has `n_ctx` tokens, and another
+    number was asked for; nothing where nobody asked.
+    """
+    if n_ctx == profile.n_ctx or "n_ctx" not in profile.model_fields_set:
+        return []
+    why = "that is what its server has" if is_url(profile.target) else "it was trained for no more"
+    return [f"{profile.target}: a context of {n_ctx} tokens, not of {profile.n_ctx}: {why}"]
 
 
 def _changed(profile: Profile, changes: dict[str, Any]) -> Profile:

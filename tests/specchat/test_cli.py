@@ -1,6 +1,7 @@
 """The root of the command line, mostly as a child process."""
 
 import errno
+import json
 import logging
 import os
 import subprocess
@@ -49,6 +50,30 @@ def test_a_flag_before_a_command_is_refused_instead_of_ignored(tmp_path: Path) -
 
 def test_nothing_on_standard_input_is_wrong_usage(tmp_path: Path) -> None:
     assert specchat(tmp_path).returncode == 2
+
+
+C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+posix = pytest.mark.skipif(sys.platform == "win32", reason="arguments are Unicode there")
+
+
+@posix
+def test_a_prompt_is_read_as_utf_8_whatever_the_locale_is(tmp_path: Path, tiny_model: Path) -> None:
+    question = ("ask", "Đường đến Zürich", "--profile", "tiny", "--max-tokens", "1", "--json")
+    counts = [
+        json.loads(specchat(tmp_path, *question, env=locale).stdout)["prompt_tokens"]
+        for locale in ({}, C_LOCALE)
+    ]
+    assert counts[0] == counts[1]
+
+
+@posix
+@pytest.mark.parametrize("arguments", [[b"caf\xe9"], [b"x", b"--system", b"caf\xe9"]])
+def test_an_argument_that_is_no_utf_8_is_refused_and_not_read_as_something_else(
+    tmp_path: Path, arguments: list[bytes]
+) -> None:
+    result = specchat(tmp_path, "ask", *map(os.fsdecode, arguments))
+    assert result.returncode == 2
+    assert b"it is no UTF-8" in result.stderr
 
 
 def test_flags_hold_for_piped_input_too(tmp_path: Path, tiny_model: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,18 @@ async def test_earlier_answers_are_drafted_from_and_change_nothing(runtime: Runt
     assert asked == ["smollm2-135m"]
     assert again.tokens == plain.tokens
     assert (again.stats.target_passes or 0) < (plain.stats.target_passes or 0)
+
+
+async def test_a_context_that_is_shorter_than_asked_for_is_said_once(runtime: Runtime) -> None:
+    profile = load_registry().profile("tiny").model_copy(update={"n_ctx": 9_000, "draft": "lookup"})
+    await runtime.load(profile, lambda event: None)
+    assert runtime.n_ctx == 8192
+    options = replace(GREEDY, max_tokens=1)
+    said = [(await collect(runtime, QUESTION, options))[-1] for _ in range(2)]
+    assert [finished.notices for finished in said if isinstance(finished, Finished)] == [
+        ("smollm2-135m: a context of 8192 tokens, not of 9000: it was trained for no more",),
+        (),
+    ]
 
 
 async def test_a_build_that_cannot_reproduce_says_so(

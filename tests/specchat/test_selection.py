@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specchat.models.registry import Profile, Registry, load_registry
-from specchat.selection import adjusted, select_profile
+from specchat.selection import adjusted, other_context, select_profile
 from specchat.settings import Settings
 
 
@@ -36,3 +36,14 @@ def test_context_length_and_system_message_hold_for_any_profile(registry: Regist
     assert (changed.n_ctx, changed.system) == (1234, "Be brief.")
     assert (changed.target, changed.draft) == ("a.gguf", "lookup")
     assert adjusted(own, Settings(), system=None) == own
+
+
+def test_a_context_of_another_length_is_said_where_a_length_was_asked_for() -> None:
+    default = Profile(name="custom", description="", target="model.gguf")
+    assert other_context(default, 2048) == []
+    asked = adjusted(default, Settings(ctx=4096), system=None)
+    assert other_context(asked, 4096) == []
+    [said] = other_context(asked, 2048)
+    assert "2048 tokens, not of 4096" in said
+    [said] = other_context(asked.model_copy(update={"target": "http://host"}), 8192)
+    assert "its server" in said

@@ -58,6 +58,10 @@ class FakeRuntime:
         self.release = asyncio.Event()
         self._cancelled = asyncio.Event()
 
+    @property
+    def n_ctx(self) -> int:
+        return self.profile.n_ctx if self.profile else 0
+
     async def load(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
         self._cancelled.clear()
         self.loaded.append(profile.name)

@@ -24,7 +24,7 @@ from specchat.commands.flags import (
     settings_of,
     to_answer_options,
 )
-from specchat.commands.options import answer_options, model_options
+from specchat.commands.options import WORDS, answer_options, model_options
 from specchat.errors import SpecchatError
 from specchat.log import log_to_file
 from specchat.models.errors import DownloadCancelledError
@@ -42,7 +42,7 @@ _INTERRUPTED = 130
 
 
 @click.command()
-@click.argument("prompt", required=False)
+@click.argument("prompt", type=WORDS, required=False)
 @model_options
 @answer_options
 @click.option("--raw", is_flag=True, help="Send the prompt without a chat template.")
@@ -96,8 +96,9 @@ def command(
 
 def _question(prompt: str | None) -> str:
     piped = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
-    # What is not UTF-8 is answered as well as it can be read.
     text = piped.decode("utf-8", "replace").strip("\n")
+    if text.count("\ufffd") > piped.count("\ufffd".encode()):
+        click.echo("specchat: what is no UTF-8 on standard input is read as U+FFFD", err=True)
     question = "\n\n".join(part for part in (prompt, text) if part)
     if not question.strip():
         raise click.UsageError("there is no prompt: give one as argument or on standard input")

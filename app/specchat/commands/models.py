@@ -189,7 +189,7 @@ def _models_of(registry: Registry, names: Iterable[str]) -> list[Model]:
 
 def _local_file(registry: Registry, text: str) -> Path:
     model = registry.resolve(text)
-    return model if isinstance(model, Path) else ensure_model(model, offline=True)
+    return model if isinstance(model, Path) else ensure_model(model, only_here=True)
 
 
 def _state(model: Model, store: ModelStore, files: Sequence[Found]) -> dict[str, Any]:

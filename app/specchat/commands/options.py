@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,6 +14,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 RULES = ("block", "coupled", "greedy", "token", "typical")
 MAX_DRAFT = 16
 ON_LOSS = ("wait", "stop", "local")
+
+
+class Words(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions alone
+    """Text of an argument as it was typed: UTF-8 whatever the locale says, or refused, since a
+    model would read something else.
+    """
+
+    name = "text"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # Python keeps bytes that it cannot read as surrogates
+            try:
+                return os.fsencode(value).decode()
+            except UnicodeError:
+                self.fail("it is no UTF-8: set the terminal and the locale to it", param, context)
+        return value
+
+
+WORDS = Words()
 
 
 key_over_http_option = click.option(
@@ -40,7 +64,12 @@ def model_options(command: F) -> F:
             metavar="MODEL",
             help="Drafter: a registry name, a GGUF file, lookup, mtp, none, or auto: what is here.",
         ),
-        click.option("--system", metavar="TEXT", help="System message; an empty one is sent too."),
+        click.option(
+            "--system",
+            type=WORDS,
+            metavar="TEXT",
+            help="System message; an empty one is sent too.",
+        ),
         click.option("--threads", type=int, help="Threads for llama.cpp."),
         click.option(
             "--gpu-layers",
@@ -73,12 +102,20 @@ def answer_options(command: F) -> F:
             metavar="ID=BIAS",
             help="Add to a token's logit; repeatable.",
         ),
-        click.option("--grammar", metavar="GBNF|@FILE", help="The answer must follow it."),
-        click.option("--json-schema", metavar="JSON|@FILE", help="The answer must satisfy it."),
+        click.option(
+            "--grammar", type=WORDS, metavar="GBNF|@FILE", help="The answer must follow it."
+        ),
+        click.option(
+            "--json-schema", type=WORDS, metavar="JSON|@FILE", help="The answer must satisfy it."
+        ),
         click.option("--seed", type=int, help="Same seed, same text."),
         click.option("--max-tokens", type=click.IntRange(min=1), help="End after so many."),
         click.option(
-            "--stop", multiple=True, metavar="TEXT", help="End before this text; repeatable."
+            "--stop",
+            type=WORDS,
+            multiple=True,
+            metavar="TEXT",
+            help="End before this text; repeatable.",
         ),
         click.option("--rule", type=click.Choice(RULES), help="Acceptance rule; typical is lossy."),
         click.option(

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from specchat import locations
+from specchat.commands.options import WORDS
 from specchat.errors import SpecchatError
 from specchat.storage import Chat, ChatStore, ChatSummary
 from specchat.storage.archive import archive, read_archive, restore
@@ -45,7 +46,7 @@ def list_chats(limit: int, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("words", nargs=-1, required=True)
+@click.argument("words", type=WORDS, nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
 @_json_option
 def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:

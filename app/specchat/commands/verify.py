@@ -25,6 +25,7 @@ from specchat.models.registry import Profile, load_registry
 from specchat.remote.address import is_url
 from specchat.runtime import Runtime
 from specchat.selection import select_profile
+from specchat.tui.printable import one_line
 from specengine.checks.verification import Plan, verify
 from specengine.errors import CancelledError
 from specengine.pair import Pair
@@ -119,6 +120,8 @@ async def _run(
         try:
             with EventProgress() as loading:
                 await runtime.load(profile, loading.update)
+            for notice in await runtime.run(lambda pair: pair.notices):
+                click.echo(f"specchat: {one_line(notice)}", err=True)
             progress = stack.enter_context(_Progress())
             return await runtime.run(lambda pair: check(pair, progress))
         except CancelledError as error:

@@ -23,6 +23,7 @@ def ensure_model(
     *,
     folder: Path | None = None,
     offline: bool | None = None,
+    only_here: bool = False,
     cancel: Event | None = None,
     on_progress: ProgressCallback = lambda done, total: None,
     on_notice: NoticeCallback = _log.info,
@@ -30,8 +31,9 @@ def ensure_model(
     """The verified file of `model`: known already, found on this computer, or downloaded.
 
     A path is returned as it is. `folder` is the models folder by default. Offline nothing is
-    connected to; the default is what the settings and `HF_HUB_OFFLINE` say. Blocks; `cancel` may
-    be set from any thread. Raises DownloadError, DownloadCancelledError.
+    connected to; the default is what the settings and `HF_HUB_OFFLINE` say. `only_here`: nothing is
+    downloaded, network or not. Blocks; `cancel` may be set from any thread. Raises DownloadError,
+    DownloadCancelledError.
     """
     if isinstance(model, Path):
         return model
@@ -48,6 +50,10 @@ def ensure_model(
         ):
             if receipt := store.receipt(model) or store.adopt(model):
                 return receipt.path
+            if only_here:
+                raise DownloadError(
+                    f"{model.name} is not on this computer: run `specchat models pull {model.name}`"
+                )
             if _offline() if offline is None else offline:
                 raise DownloadError(
                     f"{model.name} is not on this computer, and offline nothing is downloaded: "

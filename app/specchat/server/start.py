@@ -17,12 +17,13 @@ from specchat.models.registry import Model, Profile, load_registry
 from specchat.models.store import ModelStore
 from specchat.preparation import prepare
 from specchat.remote.address import is_url
-from specchat.selection import select_profile
+from specchat.selection import other_context, select_profile
 from specchat.server.keys import load_keys
 from specchat.server.limits import Limits
 from specchat.server.listen import Listen, check_exposure, log_json, serve
 from specchat.server.service import Service
 from specchat.settings import load_settings
+from specchat.tui.printable import one_line
 from specengine.model_files.gguf import read_gguf
 from specengine.serving.served import ServedModel, ServeOptions
 
@@ -79,6 +80,8 @@ def start(wanted: Wanted, listen: Listen) -> None:
         grammars=wanted.grammars,
         limits=Limits(ttl_s=wanted.ttl_s),
     )
+    for notice in other_context(alone, model.n_ctx):
+        click.echo(f"specchat: {one_line(notice)}", err=True)
     click.echo(
         f"serving {service.name} on {listen.url}, {wanted.places} places of {model.n_ctx} tokens"
     )

@@ -257,7 +257,8 @@ class Answering:
 
     def show_rest(self) -> None:
         """Nothing happens: only what is loaded."""
-        self._screen.query_one(StatusLine).profile = self.engine.profile
+        status = self._screen.query_one(StatusLine)
+        status.profile, status.context_size = self.engine.profile, self.engine.n_ctx
         self._show_activity(Content())
 
     def _show_activity(self, activity: Content) -> None:

@@ -34,6 +34,11 @@ class Engine:
         return self._runtime.profile
 
     @property
+    def n_ctx(self) -> int:
+        """As `Runtime.n_ctx`."""
+        return self._runtime.n_ctx
+
+    @property
     def is_busy(self) -> bool:
         return self._turn.locked()
 

@@ -27,6 +27,10 @@ class Runtime(Protocol):
         """`on_event` may be called from other threads."""
 
     @property
+    def n_ctx(self) -> int:
+        """Tokens of context that it has; 0 where that is not known."""
+
+    @property
     def placement(self) -> str:
         """What of it is on which GPU, in one line; empty where nothing is."""
 

@@ -239,7 +239,9 @@ def test_checking_downloads_nothing(server: FileServer) -> None:
     process = child("check", "small", "smaller")
     _, err = process.communicate()
     assert process.returncode == 1
-    assert "small is not on this computer" in err
+    assert (
+        err.strip() == "specchat: small is not on this computer: run `specchat models pull small`"
+    )
     assert server.requests == []
 
 

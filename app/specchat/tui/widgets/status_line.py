@@ -27,6 +27,8 @@ class StatusLine(Widget):
     """
 
     profile: reactive[Profile | None] = reactive(None)
+    context_size: reactive[int] = reactive(0)
+    """In tokens; 0 where it is not known."""
     activity: reactive[Content] = reactive(Content())
     """What happens now; empty at rest."""
     stats: reactive[Statistics | None] = reactive(None, always_update=True)
@@ -34,8 +36,7 @@ class StatusLine(Widget):
     def render(self) -> Content:
         left = self._left()
         room = self.content_size.width - left.cell_length
-        context_size = self.profile.n_ctx if self.profile else 0
-        figures = _figures(self.stats, context_size) if self.stats else []
+        figures = _figures(self.stats, self.context_size) if self.stats else []
         while figures and len(_SEPARATOR.join(["", *figures])) > room:
             figures.pop()
         right = _SEPARATOR.join(figures)
