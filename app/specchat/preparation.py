@@ -24,7 +24,7 @@ from specengine.heads.mtp import check_own_heads
 from specengine.llama import extensions
 from specengine.llama.probe import probe
 from specengine.model_files.compatibility import Comparison, require_compatible
-from specengine.model_files.gguf import GGUF, read_gguf
+from specengine.model_files.gguf import GGUF, read_draft, read_target
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def prepare(
 
     `gpu_layers` are wanted on GPUs, of whose memory `freed` bytes will be free by then.
     Blocks, for as long as a download takes. Raises SpecchatError or SpecEngineError with one line:
-    a file that is no model, ends the process, or is without a vocabulary, a pair larger than
+    a file that is no chat model, ends the process, or has no vocabulary, a pair larger than
     memory.
     """
     probed = probe(locations.cache_dir())
@@ -69,17 +69,16 @@ def prepare(
 
     tried = partial(try_out, on_event=on_event, cancel=cancel)
 
-    def fetch(name: str, offline: bool | None = offline) -> GGUF:
-        path = ensure_model(
+    def fetch(name: str, offline: bool | None = offline) -> Path:
+        return ensure_model(
             registry.resolve(name),
             offline=offline,
             cancel=cancel,
             on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
         )
-        return read_gguf(path)
 
     def examine(name: str, offline: bool | None = offline) -> _Candidate:
-        draft = fetch(name, offline)
+        draft = read_draft(fetch(name, offline))
         vocabularies = require_compatible(target, draft, registry.mask_token(name))
         if vocabularies.way == "head":
             extensions.require()
@@ -91,7 +90,7 @@ def prepare(
             tried(draft)
         return draft.path, vocabularies
 
-    target = fetch(profile.target)
+    target = read_target(fetch(profile.target))
     own_heads = _has_own_heads(profile, target)
     draft, vocabularies = None, None
     if profile.draft == "auto" and not own_heads:

@@ -53,7 +53,7 @@ def write_step35(
     return write_out(writer, path)
 
 
-def write_qwen35(path: Path, vocabulary: Sequence[str]) -> Path:
+def write_qwen35(path: Path, vocabulary: Sequence[str], *, leave_out: Sequence[str] = ()) -> Path:
     """Three layers with a recurrent state, one with attention, one head."""
     state, groups, width, n_trunk = 16, 2, 4, 4
     writer = _writer(path, "qwen35", n_trunk, 1, vocabulary)
@@ -67,7 +67,8 @@ def write_qwen35(path: Path, vocabulary: Sequence[str]) -> Path:
     random = RandomWeights(3)
 
     def add(name: str, values: NDArray[np.float64]) -> None:
-        writer.add_tensor(name, values.astype(np.float32))
+        if name not in leave_out:
+            writer.add_tensor(name, values.astype(np.float32))
 
     def matrix(name: str, rows: int, columns: int, scale: float = 1) -> None:
         add(f"{name}.weight", random.matrix(rows, columns, scale))

@@ -28,7 +28,7 @@ from specengine.control.costs import PassCosts
 from specengine.hybrid.scoring import ScoresError
 from specengine.llama.model import LlamaModel
 from specengine.model_files.compatibility import compare_vocabularies
-from specengine.model_files.gguf import read_gguf
+from specengine.model_files.gguf import read_draft, read_gguf
 from specengine.pair import MAX_DRAFT
 
 _SERVERS = {"vllm": "vLLM", "sglang": "SGLang"}
@@ -103,7 +103,7 @@ def _way(address: Address, key: Key | None, found: Examination, draft: str | Non
         return "ids"
     vocabulary = asyncio.run(_vocabulary(address, key, found.vocab_fingerprint))
     registry = load_registry(locations.registry_file())
-    model = read_gguf(ensure_model(registry.resolve(draft)))
+    model = read_draft(ensure_model(registry.resolve(draft)))
     way = compare_vocabularies(read_gguf(vocabulary), model).way
     return None if way == "none" else way
 

@@ -28,7 +28,7 @@ from specengine.devices.model_memory import model_memory
 from specengine.errors import ModelFileError
 from specengine.heads.files import kind_of_head
 from specengine.model_files.compatibility import Comparison, Way, compare
-from specengine.model_files.gguf import GGUF, read_gguf, read_language_model
+from specengine.model_files.gguf import GGUF, read_draft, read_gguf, read_target
 from specengine.model_files.layerskip import write_first_layers
 
 _WAYS: dict[Way, str] = {
@@ -101,7 +101,10 @@ def pull(names: Sequence[str], as_json: bool) -> None:
 def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
     """Whether and how DRAFT can draft for TARGET (names or GGUF files). Exits 1 where it cannot."""
     registry = _registry()
-    pair = [read_language_model(_local_file(registry, name)) for name in (target, draft)]
+    pair = [
+        read_target(_local_file(registry, target)),
+        read_draft(_local_file(registry, draft)),
+    ]
     comparison = compare(pair[0], pair[1], registry.mask_token(draft))
     memory = {
         "needed": sum(model_memory(gguf, n_ctx).total for gguf in pair),

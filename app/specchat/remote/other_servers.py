@@ -24,7 +24,7 @@ from specchat.trials import try_out
 from specengine.drafting import DraftMethod
 from specengine.events import Progress
 from specengine.llama.probe import probe
-from specengine.model_files.gguf import read_gguf
+from specengine.model_files.gguf import read_draft
 
 NO_DRAFT_MODEL = "to verify drafts, name a draft model that has its vocabulary"
 
@@ -73,7 +73,7 @@ def prepare_other(
     network.call(chat.client.close())
     on_event(Progress("load", 0, 0, f"whether {server.model} can verify drafts"))
     probed = probe(locations.cache_dir())
-    try_out(read_gguf(draft), on_event=on_event, cancel=cancel)
+    try_out(read_draft(draft), on_event=on_event, cancel=cancel)
     return PreparedScoring(server, draft, draft_method(profile, True), probed.use_extra_bufts)
 
 

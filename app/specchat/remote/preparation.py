@@ -29,7 +29,7 @@ from specengine.errors import BackendError
 from specengine.events import Progress
 from specengine.llama.probe import probe
 from specengine.model_files.compatibility import Comparison, require_compatible
-from specengine.model_files.gguf import read_gguf
+from specengine.model_files.gguf import read_draft, read_gguf
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def prepare_remote(
             cancel=cancel,
             on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
         )
-        draft = read_gguf(path)
+        draft = read_draft(path)
         vocabularies = require_compatible(read_gguf(vocabulary), draft, registry.mask_token(name))
         require_memory(draft, None, model.n_ctx)
     probed = probe(locations.cache_dir())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from specengine.errors import ModelFileError
 from specengine.heads.block_heads import DFLASH, kind_of_blocks, why_broken
 from specengine.model_files.gguf import GGUF, Tensor
+from specengine.model_files.shown import shown
 
 EAGLE3 = "eagle3"
 _FLOAT = 4
@@ -103,7 +104,7 @@ def check_layers(target: GGUF, layers: Sequence[int]) -> None:
     """Raises ModelFileError where the inputs of `layers` cannot be recorded of this model."""
     if target.architecture not in _RECORDED:
         raise ModelFileError(
-            f"{target.path.name} is of the architecture {target.architecture!r}, whose layers "
+            f"{target.path.name} is of the architecture {shown(target.architecture)}, whose layers "
             "llama.cpp does not show to a head"
         )
     n_layers = target.n_layer - target.number("nextn_predict_layers", 0)
@@ -158,9 +159,9 @@ def _check_tensors(target: GGUF, head: GGUF) -> None:
     tensors = {tensor.name: tensor for tensor in head.tensors}
     for name, tensor in tensors.items():
         if name != "d2t" and not tensor.type_name.startswith(_WEIGHTS):
-            raise _broken(head, f"its {name} has the type {tensor.type_name}")
+            raise _broken(head, f"its {shown(name)} has the type {tensor.type_name}")
         if any(part in name for part in _UNQUANTIZED) and tensor.type_name != "F32":
-            raise _broken(head, f"its {name} has the type {tensor.type_name} instead of F32")
+            raise _broken(head, f"its {shown(name)} has the type {tensor.type_name} instead of F32")
     _check_embeddings(target, head, tensors)
     _check_draft_ids(head, tensors)
 

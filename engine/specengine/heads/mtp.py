@@ -9,6 +9,7 @@ from __future__ import annotations
 from specengine.errors import ModelFileError
 from specengine.model_files.feed_forward import DENSE, ROUTER
 from specengine.model_files.gguf import GGUF
+from specengine.model_files.shown import shown
 
 _EVERY_HEAD = ("nextn.eh_proj", "nextn.enorm", "nextn.hnorm")
 
@@ -39,11 +40,11 @@ def check_own_heads(target: GGUF) -> None:
     if target.architecture not in _NEEDS:
         raise ModelFileError(
             f"{name} has {_counted(count)} for multi-token prediction, which are not used in "
-            f"models of the architecture {target.architecture!r}"
+            f"models of the architecture {shown(target.architecture)}"
         )
     if count > 1 and target.architecture not in _ONE_FOR_EACH_TOKEN:
         raise ModelFileError(
-            f"{name} has {_counted(count)}, but of the architecture {target.architecture!r} "
+            f"{name} has {_counted(count)}, but of the architecture {shown(target.architecture)} "
             "llama.cpp runs one only"
         )
     if missing := _missing(target, count):

@@ -15,7 +15,8 @@ from specengine.errors import CancelledError, ModelFileError
 from specengine.llama import huge_pages, library
 from specengine.llama.backends import device_list
 from specengine.llama.vocab import LlamaVocab
-from specengine.model_files.gguf import read_gguf, read_language_model
+from specengine.model_files.gguf import read_language_model, read_vocabulary
+from specengine.model_files.shown import shown_reason
 
 
 class LlamaModel:
@@ -42,7 +43,7 @@ class LlamaModel:
         Raises ModelFileError, with llama.cpp's own reason or for a model that cannot write,
         OutOfMemoryError, and CancelledError when `abort` is set.
         """
-        (read_gguf if vocab_only else read_language_model)(path)
+        (read_vocabulary if vocab_only else read_language_model)(path)
         llama = library.load()
         self.path = path
         self._llama = llama
@@ -82,6 +83,12 @@ class LlamaModel:
             self.close()
             raise ModelFileError(f"{path} does not write token by token: choose a chat model")
         self.vocab = LlamaVocab(llama.llama_model_get_vocab(self.handle))
+        if missing := self.vocab.missing_at_ends:
+            self.close()
+            raise ModelFileError(
+                f"{path} is damaged: its texts begin or end with a {missing} token, and it names "
+                "none; get it again"
+            )
 
     @property
     def n_ctx_train(self) -> int:
@@ -130,4 +137,4 @@ class LlamaModel:
 def _reason() -> str:
     """Why loading failed: llama.cpp's first error line, those after it only say that it did."""
     first = next(iter(library.last_errors()), "it gave no reason")
-    return first.rpartition("error loading model: ")[2]
+    return shown_reason(first.rpartition("error loading model: ")[2])

@@ -37,6 +37,19 @@ class LlamaVocab:
     def eos(self) -> int | None:
         return _token_or_none(self._llama.llama_vocab_eos(self.handle))
 
+    @property
+    def missing_at_ends(self) -> str | None:
+        """The token that texts begin or end with, and that the vocabulary does not name: llama.cpp
+        ends the process where it is asked for.
+        """
+        pairs = self._llama.llama_vocab_type(self.handle) == self._llama.LLAMA_VOCAB_TYPE_WPM
+        if self.bos is None and (pairs or self._llama.llama_vocab_get_add_bos(self.handle)):
+            return "BOS"
+        if pairs and _token_or_none(self._llama.llama_vocab_sep(self.handle)) is None:
+            return "SEP"
+        ends = self._llama.llama_vocab_get_add_eos(self.handle)
+        return "EOS" if ends and self.eos is None else None
+
     @functools.cached_property
     def control(self) -> dict[str, int]:
         return self._with_attribute(_CONTROL_OR_UNKNOWN)

@@ -16,6 +16,7 @@ from typing import Literal
 from specengine.errors import ModelFileError, VocabMismatchError
 from specengine.heads.files import check_head, is_head
 from specengine.model_files.gguf import GGUF
+from specengine.model_files.shown import shown
 
 Verdict = Literal["equal", "padded", "different"]
 
@@ -128,11 +129,13 @@ def find_mask_token(draft: GGUF, given: int | None = None) -> int | None:
 def _different(target: GGUF, draft: GGUF, difference: Difference | None) -> Comparison:
     if difference is not None:
         cause = (
-            f"id {difference.token} is {difference.target!r} in {target.path.name} "
-            f"and {difference.draft!r} in {draft.path.name}"
+            f"id {difference.token} is {shown(difference.target)} in {target.path.name} "
+            f"and {shown(difference.draft)} in {draft.path.name}"
         )
     else:
-        cause = f"the target's tokenizer is {_kind(target)!r}, the draft's {_kind(draft)!r}"
+        cause = (
+            f"the target's tokenizer is {shown(_kind(target))}, the draft's {shown(_kind(draft))}"
+        )
     known, tokens = set(_contents(target, draft)), _contents(draft, target)
     overlap = sum(token in known for token in tokens) / len(tokens)
     return Comparison(

@@ -21,8 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.errors import ModelFileError
-from specengine.model_files.fatal_settings import fatal_setting
+from specengine.model_files.fatal_settings import MAX_LAYERS, fatal_setting
+from specengine.model_files.fatal_vocabulary import fatal_vocabulary
 from specengine.model_files.gguf_types import FILE_TYPES, TENSOR_TYPES
+from specengine.model_files.odd_files import kind_of_odd_file, why_no_draft, why_no_target
+from specengine.model_files.shown import shown
 
 Value = int | float | bool | str
 
@@ -149,8 +152,9 @@ class GGUF:
         """A hyperparameter that is one number for all layers, or an array with one for each."""
         array = self.arrays.get(f"{self.architecture}.{key}")
         if array is None or array.kind == _STRING:
-            return [self.number(key, default)] * min(self.n_layer, _MAX_ENTRIES)
-        return [int(n) for n in self.numbers(f"{self.architecture}.{key}")]
+            return [self.number(key, default)] * self.n_layer
+        numbers = self.numbers(f"{self.architecture}.{key}")[:MAX_LAYERS]
+        return [int(n) for n in numbers] if numbers.dtype.kind in "iu" else [default] * len(numbers)
 
     def token_id(self, role: str) -> int | None:
         """Id of a special token by its role: `bos`, `eos`, `eot`, `unknown`, `padding`."""
@@ -236,6 +240,8 @@ def read_gguf(path: Path) -> GGUF:
             f"{path} is truncated or damaged: its header goes on beyond its {size} bytes; "
             "get it again"
         ) from None
+    if cause := _too_many(gguf):
+        raise ModelFileError(f"{path} is damaged: {cause}; get it again")
     if isinstance(parts := gguf.metadata.get("split.count"), int) and parts > 1:
         raise ModelFileError(
             f"{path} is one of {parts} parts of a split model: join them with "
@@ -245,15 +251,43 @@ def read_gguf(path: Path) -> GGUF:
 
 
 def read_language_model(path: Path) -> GGUF:
-    """`read_gguf` of a model that can chat; raises ModelFileError for other kinds, too."""
+    """`read_gguf` of a model that llama.cpp runs; raises ModelFileError for other kinds, too."""
     gguf = read_gguf(path)
-    if gguf.kind != "model":
-        raise ModelFileError(f"{path} is no language model but of the kind {gguf.kind!r}")
-    if gguf.embeds_texts:
-        raise ModelFileError(f"{path} embeds texts and writes none: choose a chat model")
+    if kind := kind_of_odd_file(gguf):
+        raise ModelFileError(f"{path} is {kind}")
     if cause := fatal_setting(gguf):
         raise ModelFileError(f"{path} is damaged: {cause}; get it again")
     return gguf
+
+
+def read_vocabulary(path: Path) -> GGUF:
+    """`read_gguf` of a file whose vocabulary alone is wanted."""
+    gguf = read_gguf(path)
+    if cause := fatal_vocabulary(gguf):
+        raise ModelFileError(f"{path} is damaged: {cause}; get it again")
+    return gguf
+
+
+def read_target(path: Path) -> GGUF:
+    """`read_language_model` of one that can chat by itself, with a vocabulary of its own."""
+    if kind := why_no_target(read_gguf(path)):
+        raise ModelFileError(f"{path} is {kind}")
+    return read_language_model(path)
+
+
+def read_draft(path: Path) -> GGUF:
+    """`read_language_model` of one that drafts: a model with a vocabulary, or a head."""
+    if kind := why_no_draft(read_gguf(path)):
+        raise ModelFileError(f"{path} is {kind}")
+    return read_language_model(path)
+
+
+def _too_many(gguf: GGUF) -> str | None:
+    """Which number that lists are as long as is beyond every model's."""
+    for count in (gguf.n_layer, gguf.number("nextn_predict_layers", 0)):
+        if count > MAX_LAYERS:
+            return f"it has {count} layers"
+    return f"it has {gguf.n_vocab} tokens" if gguf.n_vocab > _MAX_STRINGS else None
 
 
 def _not_gguf(start: bytes) -> str | None:
@@ -353,7 +387,7 @@ def _parse(path: Path, cursor: _Cursor, size: int) -> GGUF:
         elif kind in _SCALARS:
             metadata[key] = cursor.scalar(_SCALARS[kind])
         else:
-            raise _DamagedError(f"{key!r} has the unknown type {kind}")
+            raise _DamagedError(f"{shown(key)} has the unknown type {kind}")
         spans[key] = (start, cursor.position)
     tensors = tuple(_tensor(cursor) for _ in range(n_tensors))
     alignment = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
@@ -372,7 +406,7 @@ def _tensor(cursor: _Cursor) -> Tensor:
     name = cursor.string()
     n_dimensions = cursor.integer("I")
     if n_dimensions > _MAX_DIMENSIONS:
-        raise _DamagedError(f"tensor {name!r} has {n_dimensions} dimensions")
+        raise _DamagedError(f"tensor {shown(name)} has {n_dimensions} dimensions")
     shape = tuple(cursor.integer("Q") for _ in range(n_dimensions))
     number, offset = cursor.integer("I"), cursor.integer("Q")
     known = TENSOR_TYPES.get(number)

@@ -17,6 +17,7 @@ from specengine.errors import ModelFileError
 from specengine.model_files.gguf import GGUF, Tensor, Value, read_gguf
 from specengine.model_files.gguf_bytes import array_entry, entry, header, string
 from specengine.model_files.gguf_types import TENSOR_TYPES
+from specengine.model_files.shown import shown
 
 _LAYER = re.compile(r"blk\.(\d+)\.")
 _TYPES = {each.name: number for number, each in TENSOR_TYPES.items()}
@@ -102,7 +103,9 @@ def _table_row(tensor: Tensor, offset: int) -> bytes:
 
 def _size(tensor: Tensor) -> int:
     if tensor.nbytes is None:
-        raise ModelFileError(f"{tensor.name} is of {tensor.type_name}, which is not known here")
+        raise ModelFileError(
+            f"{shown(tensor.name)} is of {tensor.type_name}, which is not known here"
+        )
     return tensor.nbytes
 
 

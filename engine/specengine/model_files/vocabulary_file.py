@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from specengine.errors import ModelFileError
 from specengine.model_files.gguf import GGUF, Value
 from specengine.model_files.gguf_bytes import STRING, array_entry, entry, header, string
+from specengine.model_files.shown import shown
 
 _PREFIX = "tokenizer."
 _GENERAL = ("general.architecture", "general.name")
@@ -71,7 +72,7 @@ def _entry(key: str, value: Value) -> bytes:
     try:
         return entry(key, value)
     except (struct.error, OverflowError) as error:
-        raise ModelFileError(f"the vocabulary has a wrong {key}: {error}") from None
+        raise ModelFileError(f"the vocabulary has a wrong {shown(key)}: {error}") from None
 
 
 def _array_entry(key: str, array: Array) -> bytes:
@@ -80,10 +81,12 @@ def _array_entry(key: str, array: Array) -> bytes:
         data = b"".join(string(str(value)) for value in values)
         return array_entry(key, STRING, len(values), data)
     if array.type not in _NUMBERS:
-        raise ModelFileError(f"the vocabulary has {key} of the unknown type {array.type!r}")
+        raise ModelFileError(
+            f"the vocabulary has {shown(key)} of the unknown type {shown(array.type)}"
+        )
     kind, letter = _NUMBERS[array.type]
     try:
         data = struct.pack(f"<{len(values)}{letter}", *values)
     except struct.error as error:
-        raise ModelFileError(f"the vocabulary has a wrong {key}: {error}") from None
+        raise ModelFileError(f"the vocabulary has a wrong {shown(key)}: {error}") from None
     return array_entry(key, kind, len(values), data)

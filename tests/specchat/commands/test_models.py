@@ -169,7 +169,7 @@ def test_a_file_without_vocabulary_cannot_draft_which_is_exit_1(tmp_path: Path) 
     models_json("pull", "small")
     result = models("check", "small", str(other))
     assert result.exit_code == 1
-    assert "no: other.gguf carries no vocabulary" in result.stdout
+    assert "other.gguf is a model without a vocabulary: convert it anew" in str(result.exception)
 
 
 def test_a_head_is_checked_against_the_target_that_it_was_made_for(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_what_is_no_language_model_drafts_for_nobody(tmp_path: Path) -> None:
     process = child("check", "small", str(projector))
     _, err = process.communicate()
     assert process.returncode == 1
-    assert "projector.gguf is no language model but of the kind 'mmproj'" in err
+    assert "projector.gguf is the part of a model that reads images or sound" in err
 
 
 def test_the_first_layers_become_a_draft_model(tmp_path: Path) -> None:

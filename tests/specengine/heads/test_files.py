@@ -126,7 +126,7 @@ TWICE = np.where(IDS[3] == IDS, IDS[4], IDS)
         ({"d2t": TWICE}, "does not name different tokens"),
         ({"output.weight": None}, "does not name its output"),
         ({"token_embd.weight": np.ones((5, N_EMBD))}, r"token_embd.weight has the shape \(64, 5\)"),
-        ({"fc.weight": np.ones((N_EMBD, 3 * N_EMBD), np.int32)}, "fc.weight has the type I32"),
+        ({"fc.weight": np.ones((N_EMBD, 3 * N_EMBD), np.int32)}, "fc.weight' has the type I32"),
     ],
 )
 def test_tensors_that_llama_cpp_would_not_survive_are_refused(

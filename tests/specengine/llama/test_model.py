@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gguf
+import numpy as np
 import pytest
 
 from specengine.errors import ModelFileError
 from specengine.llama import library
 from specengine.llama.model import LlamaModel
-from support.gguf_files import write_gguf
+from support.gguf_files import byte_letters, write_gguf, write_out
 from support.tiny_models import write_t5
 
 
@@ -39,11 +40,11 @@ def with_a_nan(writer: gguf.GGUFWriter) -> None:
 @pytest.mark.parametrize(
     ("architecture", "mark", "cause"),
     [
-        ("llama", adapter, "no language model but of the kind 'adapter'"),
-        ("clip", nothing, "no language model but of the kind 'mmproj'"),
+        ("llama", adapter, "is a LoRA adapter"),
+        ("clip", nothing, "is the part of a model that reads images or sound"),
         ("nomic-bert", embedder, "embeds texts and writes none"),
         ("llama", without_layers, "is damaged: it has 0 layers"),
-        ("llama", with_a_nan, "is damaged: llama.attention.layer_norm_rms_epsilon is nan"),
+        ("llama", with_a_nan, "is damaged: 'llama.attention.layer_norm_rms_epsilon' is nan"),
     ],
 )
 def test_what_is_no_language_model_is_refused_before_llama_cpp_sees_it(
@@ -55,10 +56,10 @@ def test_what_is_no_language_model_is_refused_before_llama_cpp_sees_it(
 ) -> None:
     path = tmp_path / "odd.gguf"
     writer = gguf.GGUFWriter(path, architecture)
+    writer.add_context_length(64)
+    writer.add_tensor("output_norm.weight", np.ones(32, np.float32))
     mark(writer)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.close()
+    write_out(writer, path)
     monkeypatch.setattr(library, "load", lambda: pytest.fail("llama.cpp was asked"))
     with pytest.raises(ModelFileError, match=cause) as refused:
         LlamaModel(path)
@@ -83,3 +84,24 @@ def test_what_goes_wrong_while_progress_is_told_is_raised(tiny_model: Path) -> N
 
     with pytest.raises(ZeroDivisionError, match="told wrongly"):
         LlamaModel(tiny_model, on_progress=tell)
+
+
+def test_a_vocabulary_with_two_equal_tokens_is_refused_instead_of_ending_the_process(
+    tmp_path: Path,
+) -> None:
+    path = write_gguf(tmp_path / "twice.gguf", tokens=["a", "b", "a"])
+    with pytest.raises(ModelFileError, match="damaged: its tokens 0 and 2 are both 'a'; get it"):
+        LlamaModel(path, vocab_only=True)
+
+
+def test_a_vocabulary_that_begins_texts_with_a_token_it_lacks_is_refused(tmp_path: Path) -> None:
+    letters = ["<pad>", "</s>", "<unk>", *byte_letters("llama"), "\u2581", "a"]
+    path = tmp_path / "t5.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model("t5")
+    writer.add_token_list(letters)
+    writer.add_token_scores([0.0] * len(letters))
+    writer.add_token_types([3, 3, 2, *[6] * 256, 1, 1])
+    writer.add_add_bos_token(True)
+    with pytest.raises(ModelFileError, match="begin or end with a BOS token, and it names none"):
+        LlamaModel(write_out(writer, path), vocab_only=True)
