@@ -49,6 +49,23 @@ def test_a_long_prompt_goes_in_chunks_and_reports_progress() -> None:
     assert np.array_equal(rows, fresh_rows(tokens, 4))
 
 
+def test_progress_counts_what_is_missing_not_what_is_held() -> None:
+    context = Context(FakeKVCache(MODEL, V, n_batch=8))
+    tokens = [i % V for i in range(40)]
+    context.logits(tokens[:20])
+    seen: list[tuple[int, int]] = []
+    context.logits(tokens, on_progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(8, 20), (16, 20), (20, 20)]
+
+
+def test_what_a_draft_model_pays_for_two_tokens_and_one_row_is_learned() -> None:
+    context = Context(FakeKVCache(MODEL, V))  # each pass takes 1 ms
+    context.logits([0, 1, 2])
+    assert context.costs.measured(2) is None
+    context.logits([0, 1, 2, 3, 4])  # after a rejection: its correction, and one more
+    assert context.costs.measured(2) == pytest.approx(0.001)
+
+
 @pytest.mark.parametrize(
     ("n", "last"), [(n, last) for n in range(1, 30) for last in (1, 3, 8) if last <= n]
 )

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from specengine.control.controller import (
+    ALONE,
     AdaptiveDraftLength,
     Choice,
     FixedDraftLength,
@@ -485,6 +486,36 @@ def test_drafts_that_cost_nothing_are_judged_without_being_made() -> None:
     assert controller.heard[-3:] == [("lookup", 2, 2), ("lookup", 2, 1), ("lookup", 2, 0)]
 
 
+class Alternates(OnlyListens):
+    """Every second round has a draft of two tokens; also notes what it heard before the last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounds = 0
+        self.stood = 0
+        self.heard_before: list[tuple[str, int, int]] = []
+
+    def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
+        self.rounds += 1
+        return Choice(0, 2) if self.rounds % 2 == 0 and offers[0] and room >= 2 else ALONE
+
+    def observe(
+        self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
+    ) -> None:
+        self.stood += accepted
+        self.heard_before = self.heard.copy()
+
+
+def test_a_drafter_that_drafts_itself_is_not_judged_by_its_open_guesses_too() -> None:
+    script = [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]
+    rig, controller = Rig(scripted(8, script, start=len(PROMPT))), Alternates()
+    *_, answer = generate(rig.target, [LookupDrafter()], controller, PROMPT, max_tokens=18)
+    assert isinstance(answer, Finished)
+    assert controller.stood >= 6
+    # Each guess was open when the drafter was asked, unless its first token was wrong.
+    assert {accepted for _, _, accepted in controller.heard_before} <= {0}
+
+
 class Listens(FixedDraftLength):
     """Notes what it hears of the drafts that it has asked for."""
 
@@ -519,6 +550,15 @@ def test_of_a_draft_that_came_to_nothing_the_controller_hears(
     # The last round has no room for a draft: what costs nothing makes a guess in it.
     assert asked == [*[3] * 8, 2, 1, *guesses]
     assert controller.heard == [(0, 0, [])] * 10
+
+
+def test_of_how_sure_a_draft_was_the_controller_hears() -> None:
+    controller = Listens(2)
+    drafter = _Broken(lambda prefix, k: Draft([1], [None], [0.75, 0.25]))
+    *_, answer = generate(Rig(TARGET).target, [drafter], controller, PROMPT, max_tokens=8)
+    assert isinstance(answer, Finished)
+    assert controller.heard
+    assert {tuple(confidence) for _, _, confidence in controller.heard} == {(0.75, 0.25)}
 
 
 def test_of_drafts_that_were_not_made_the_controller_hears_nothing() -> None:

@@ -91,6 +91,21 @@ def test_text_that_the_draft_model_would_write_alike_is_accepted_whole() -> None
     assert finished.stats.corrected <= 3
 
 
+def test_what_a_token_costs_as_text_follows_the_steps_that_it_really_took() -> None:
+    says_c = np.zeros(DRAFT.size, dtype=np.float32)
+    says_c[0] = 9.0  # a token of both: one step for each token of the target
+    drafts = drafter("text", lambda tokens: says_c, GREEDY)
+    assert isinstance(drafts, TextDrafter)
+    prefix = np.array(PROMPT, dtype=np.int32)
+    drafts.propose(prefix, 1)
+    at_first = drafts.token_s
+    for _ in range(100):
+        assert drafts.propose(prefix, 8).tokens == [2] * 8
+    step_s = drafts.context.costs.seconds(1)
+    assert drafts.token_s < at_first
+    assert drafts.token_s == pytest.approx(step_s, rel=0.02)
+
+
 def test_as_tokens_only_what_both_have_is_drafted() -> None:
     favourite = np.zeros(DRAFT.size, dtype=np.float32)
     favourite[1] = 9.0  # "ba", which the target lacks
