@@ -93,6 +93,32 @@ def write_mamba(path: Path) -> Path:
     return write_out(writer, path)
 
 
+def write_gemma3(path: Path, window: int = 8) -> Path:
+    """Attention to the last `window` tokens in one layer, to all of them in the other."""
+    writer = _Writer(path, "gemma3", n_layers=2)
+    writer.add_feed_forward_length(FEED_FORWARD)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(1)
+    writer.add_key_length(HEAD)
+    writer.add_value_length(HEAD)
+    writer.add_sliding_window(window)
+    writer.add_sliding_window_pattern([True, False])
+    writer.constant("output_norm.weight", EMBEDDING)
+    for i in range(2):
+        for norm in ("attn", "post_attention", "ffn", "post_ffw"):
+            writer.constant(f"blk.{i}.{norm}_norm.weight", EMBEDDING)
+        for norm in ("attn_q", "attn_k"):
+            writer.constant(f"blk.{i}.{norm}_norm.weight", HEAD)
+        writer.matrix(f"blk.{i}.attn_q.weight", 2 * HEAD, EMBEDDING)
+        writer.matrix(f"blk.{i}.attn_k.weight", HEAD, EMBEDDING)
+        writer.matrix(f"blk.{i}.attn_v.weight", HEAD, EMBEDDING)
+        writer.matrix(f"blk.{i}.attn_output.weight", EMBEDDING, 2 * HEAD)
+        writer.matrix(f"blk.{i}.ffn_gate.weight", FEED_FORWARD, EMBEDDING)
+        writer.matrix(f"blk.{i}.ffn_up.weight", FEED_FORWARD, EMBEDDING)
+        writer.matrix(f"blk.{i}.ffn_down.weight", EMBEDDING, FEED_FORWARD)
+    return write_out(writer, path)
+
+
 def write_t5(path: Path) -> Path:
     """An encoder and a decoder: it answers a text that was encoded, and goes on with none."""
     writer = _Writer(path, "t5", n_layers=1)
