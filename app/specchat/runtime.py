@@ -26,9 +26,9 @@ from specchat.remote.keys import Keys
 from specchat.remote.network import NetworkThread
 from specchat.remote.opening import open_remote
 from specchat.remote.pair import RemoteOptions, RemotePair
-from specchat.remote.preparation import prepare_remote
+from specchat.remote.preparation import PreparedRemote, prepare_remote
 from specchat.remote.scoring.pair import ScoringPair
-from specchat.selection import other_context
+from specchat.selection import as_served, other_context
 from specengine.cancel import AbortFlag
 from specengine.chat.chat_template import Turn
 from specengine.chat.conversation import alternating
@@ -262,6 +262,11 @@ class Runtime:
         ready = await asyncio.to_thread(
             prepare_remote, profile, self._registry, network, keys, on_event, self._cancel_loading
         )
+
+        if isinstance(ready, PreparedRemote) and (served := ready.profile) is not None:
+            profile = as_served(
+                profile, name=served.name, system=served.system, sampling=served.sampling
+            )
 
         def open_() -> RemotePair | ScoringPair | ChatServer:
             return open_remote(

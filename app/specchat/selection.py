@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from specchat.errors import SpecchatError
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
 from specchat.remote.address import is_url
 from specchat.settings import Settings
+from specengine.errors import SamplingError
 from specengine.sampling import SamplingParams
+
+_BARE = "custom"  # the name of a profile that is a target and nothing else
 
 
 def select_profile(
@@ -27,7 +31,7 @@ def select_profile(
     for another model. Raises RegistryError for unknown names.
     """
     if target is not None and profile is None:
-        chosen = Profile(name="custom", description=target, target=target, draft="lookup")
+        chosen = Profile(name=_BARE, description=target, target=target, draft="lookup")
     elif last is not None and profile is None and "profile" not in settings.model_fields_set:
         chosen = last
     else:
@@ -51,6 +55,38 @@ def other_context(profile: Profile, n_ctx: int) -> list[str]:
         return []
     why = "that is what its server has" if is_url(profile.target) else "it was trained for no more"
     return [f"{profile.target}: a context of {n_ctx} tokens, not of {profile.n_ctx}: {why}"]
+
+
+def as_served(
+    profile: Profile, *, name: str, system: str | None, sampling: dict[str, Any]
+) -> Profile:
+    """`profile`, and what it leaves open as the server of its target has it. Sampling settings that
+    nobody here knows are left out. Raises SpecchatError for those that cannot be.
+    """
+    theirs = {key: value for key, value in sampling.items() if key in SamplingParams.model_fields}
+    own = profile.sampling.model_dump(exclude_unset=True)
+    try:
+        merged = SamplingParams.checked(**{**theirs, **own})
+    except SamplingError as error:
+        raise SpecchatError(f"{profile.target} serves a profile with {error}") from error
+    return profile.model_copy(
+        update={
+            "name": name if profile.name == _BARE else profile.name,
+            "system": system if profile.system is None else profile.system,
+            "sampling": merged,
+        }
+    )
+
+
+def served_profile(profile: Profile) -> dict[str, Any] | None:
+    """What a server says of the profile that it serves, in JSON; None for a target alone."""
+    if profile.name == _BARE:
+        return None
+    return {
+        "name": profile.name,
+        "system": profile.system,
+        "sampling": profile.sampling.to_json(exclude_unset=True),
+    }
 
 
 def _changed(profile: Profile, changes: dict[str, Any]) -> Profile:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from specchat.errors import SpecchatError
 from specchat.models.registry import Profile, Registry, load_registry
-from specchat.selection import adjusted, other_context, select_profile
+from specchat.selection import adjusted, as_served, other_context, select_profile, served_profile
 from specchat.settings import Settings
+from specengine.sampling import SamplingParams
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +49,34 @@ def test_a_context_of_another_length_is_said_where_a_length_was_asked_for() -> N
     assert "2048 tokens, not of 4096" in said
     [said] = other_context(asked.model_copy(update={"target": "http://host"}), 8192)
     assert "its server" in said
+
+
+def test_a_served_profile_fills_in_what_the_clients_own_leaves_open(registry: Registry) -> None:
+    said = served_profile(registry.profile("tiny"))
+    assert said == {"name": "tiny", "system": "", "sampling": {"temperature": 0.2, "top_p": 0.9}}
+    bare = select_profile(registry, Settings(), target="http://there")
+    there = as_served(bare, **said)
+    assert (there.name, there.system, there.target) == ("tiny", "", "http://there")
+    assert there.sampling.model_dump(exclude_unset=True) == said["sampling"]
+    own = Profile(
+        name="own",
+        description="",
+        target="http://there",
+        system="Be kind.",
+        sampling=SamplingParams.model_validate({"temperature": 0.5}),
+    )
+    kept = as_served(own, **said)
+    assert (kept.name, kept.system) == ("own", "Be kind.")
+    assert kept.sampling.model_dump(exclude_unset=True) == {"temperature": 0.5, "top_p": 0.9}
+
+
+def test_a_target_that_is_served_without_a_profile_says_nothing(registry: Registry) -> None:
+    assert served_profile(select_profile(registry, Settings(), target="x.gguf")) is None
+
+
+def test_of_a_servers_sampling_the_unknown_is_left_out_and_the_impossible_named() -> None:
+    own = Profile(name="own", description="", target="http://there")
+    newer = as_served(own, name="x", system=None, sampling={"top_k": 3, "of_tomorrow": 1})
+    assert newer.sampling.model_dump(exclude_unset=True) == {"top_k": 3}
+    with pytest.raises(SpecchatError, match=r"http://there serves a profile with top_k = 'x'"):
+        as_served(own, name="x", system=None, sampling={"top_k": "x"})

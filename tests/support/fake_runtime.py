@@ -48,6 +48,8 @@ class FakeRuntime:
     closed: bool = False
     placement: str = ""
     gpu_bytes: dict[str, int] = field(default_factory=dict)
+    as_served: Callable[[Profile], Profile] = lambda profile: profile
+    """What is loaded where a profile is asked for: a server may say more of it."""
     read: list[tuple[list[Turn], str]] = field(default_factory=list)
     """What was read ahead: turns, and what was being typed."""
     stopped_reading: int = 0
@@ -72,7 +74,7 @@ class FakeRuntime:
                 raise DownloadCancelledError("download stopped")
         if self.load_error is not None:
             raise self.load_error
-        self.profile = profile
+        self.profile = self.as_served(profile)
 
     async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         self._cancelled.clear()

@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from threading import Event
@@ -67,7 +67,13 @@ def command(
     profile = select_profile(registry, settings, **profile_flags(flags))
     sampling = select_sampling(profile, settings, sampling_flags(flags))
     options = replace(to_answer_options(flags, sampling), raw=raw, logprobs=logprobs)
-    turns = _turns(profile, _question(prompt), options)
+    question = _question(prompt)
+
+    def asked(loaded: Profile) -> tuple[list[Turn], AnswerOptions]:
+        """What is asked of what was loaded: its server may have said more of it."""
+        sampling = select_sampling(loaded, settings, sampling_flags(flags))
+        return _turns(loaded, question, options), replace(options, sampling=sampling)
+
     runtime = Runtime(
         registry,
         n_threads=settings.threads,
@@ -81,8 +87,8 @@ def command(
         ),
     )
     with _interruptible(runtime) as interrupted:
-        asking = _ask(runtime, profile, turns, options, interrupted, stream=not as_json)
-        finished = asyncio.run(asking)
+        asking = _ask(runtime, profile, asked, interrupted, stream=not as_json)
+        finished, profile, options = asyncio.run(asking)
     if as_json:
         click.echo(json.dumps(_to_json(finished, profile, options), ensure_ascii=False))
     elif finished.text and not finished.text.endswith("\n"):
@@ -115,13 +121,14 @@ def _turns(profile: Profile, question: str, options: AnswerOptions) -> list[Turn
 async def _ask(
     runtime: Runtime,
     profile: Profile,
-    turns: list[Turn],
-    options: AnswerOptions,
+    asked: Callable[[Profile], tuple[list[Turn], AnswerOptions]],
     interrupted: Event,
     *,
     stream: bool,
-) -> Finished:
-    """Load, answer, and write the text as it comes where `stream` says so."""
+) -> tuple[Finished, Profile, AnswerOptions]:
+    """Load, answer, and write the text as it comes where `stream` says so. With the answer comes
+    what was loaded, and what was asked of it.
+    """
     finished: Finished | None = None
     printer = AnswerPrinter() if stream else None
 
@@ -139,6 +146,8 @@ async def _ask(
             await runtime.load(profile, show)
             if interrupted.is_set():
                 raise KeyboardInterrupt
+            profile = runtime.profile or profile
+            turns, options = asked(profile)
             async for event in runtime.answer(turns, options):
                 heed_interrupt()
                 if isinstance(event, Progress):
@@ -154,7 +163,7 @@ async def _ask(
     finally:
         await runtime.close()
     assert finished is not None
-    return finished
+    return finished, profile, options
 
 
 @contextmanager

@@ -106,8 +106,8 @@ def _chosen(registry: Registry, settings: Settings, flags: Mapping[str, Any]) ->
 
 
 def _placement(services: Services, settings: Settings, profile: Profile) -> str:
-    runtime = services.runtime
-    if runtime.profile is not None and runtime.profile.name == profile.name:
+    runtime, loaded = services.runtime, services.runtime.profile
+    if loaded is not None and (loaded.name, loaded.target) == (profile.name, profile.target):
         return runtime.placement
     return planned(services.adjusted(profile), services.registry, settings.gpu, runtime.gpu_bytes)
 

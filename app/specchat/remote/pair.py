@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -229,7 +228,5 @@ def _further(answer_start: int, grammar: str | None, logprobs: int | None) -> di
 
 
 def wire_settings(sampling: SamplingParams) -> dict[str, Any]:
-    """As the protocol spells them: JSON has no infinity."""
-    settings = sampling.model_dump(mode="json", exclude={"seed"})
-    bias = {token: "-inf" if b == -math.inf else b for token, b in sampling.logit_bias.items()}
-    return {**settings, "logit_bias": bias}
+    """As the protocol has them: the seed stands beside them."""
+    return {name: value for name, value in sampling.to_json().items() if name != "seed"}

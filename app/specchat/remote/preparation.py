@@ -21,7 +21,7 @@ from specchat.remote.http import explain
 from specchat.remote.keys import Keys
 from specchat.remote.network import NetworkThread
 from specchat.remote.other_servers import PreparedChat, PreparedScoring, prepare_other
-from specchat.remote.server import ServedModelInfo, VerifyServer
+from specchat.remote.server import ServedModelInfo, ServedProfile, VerifyServer
 from specchat.remote.vocabulary import fetch_vocabulary
 from specchat.trials import try_out
 from specengine.drafting import DraftMethod
@@ -42,6 +42,7 @@ class PreparedRemote:
     n_ctx: int
     features: frozenset[str]
     reproducible: bool
+    profile: ServedProfile | None
     vocabulary: Path
     draft: Path | None
     method: DraftMethod
@@ -92,6 +93,7 @@ def prepare_remote(
         model.n_ctx,
         model.features,
         model.reproducible,
+        model.profile,
         vocabulary,
         draft.path if draft is not None else None,
         draft_method(profile, draft is not None),

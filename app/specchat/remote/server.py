@@ -29,6 +29,14 @@ class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class ServedProfile(_Answer):
+    """What the server's profile says of its target, for clients that say nothing themselves."""
+
+    name: str
+    system: str | None = None
+    sampling: dict[str, Any] = {}
+
+
 class ServedModelInfo(_Answer):
     name: str
     sha256: str | None = None
@@ -38,6 +46,7 @@ class ServedModelInfo(_Answer):
     """What it takes beyond what every server does."""
     reproducible: bool = False
     """Whether a text does not depend, in any bit, on who else is served."""
+    profile: ServedProfile | None = None
 
 
 class Load(_Answer):

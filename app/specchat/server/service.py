@@ -24,7 +24,8 @@ from specengine.serving.served import MAX_DRAFT, ServedModel
 @dataclass
 class Service:
     """`sha256` is the model file's, where it is known. `grammars`: whether clients may send some:
-    one whose states explode would hold up the answers of all.
+    one whose states explode would hold up the answers of all. `profile`: what is said of the
+    profile that is served, where one is.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Service:
     keys: Keys
     sha256: str | None = None
     grammars: bool = False
+    profile: dict[str, Any] | None = None
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -62,6 +64,7 @@ class Service:
                     "n_ctx": self.model.n_ctx,
                     "features": [f for f in FEATURES if f != "grammar" or self.grammars],
                     "reproducible": self.model.step is not None,
+                    "profile": self.profile,
                 }
             ],
             "limits": {

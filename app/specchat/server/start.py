@@ -17,7 +17,7 @@ from specchat.models.registry import Model, Profile, load_registry
 from specchat.models.store import ModelStore
 from specchat.preparation import prepare
 from specchat.remote.address import is_url
-from specchat.selection import other_context, select_profile
+from specchat.selection import other_context, select_profile, served_profile
 from specchat.server.keys import load_keys
 from specchat.server.limits import Limits
 from specchat.server.listen import Listen, check_exposure, log_json, serve
@@ -78,6 +78,7 @@ def start(wanted: Wanted, listen: Listen) -> None:
         keys=allowed,
         sha256=_sha256(registry.models.get(alone.target)),
         grammars=wanted.grammars,
+        profile=served_profile(chosen),
         limits=Limits(ttl_s=wanted.ttl_s),
     )
     for notice in other_context(alone, model.n_ctx):

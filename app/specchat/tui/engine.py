@@ -27,6 +27,7 @@ class Engine:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._turn = asyncio.Lock()
+        self._asked: Profile | None = None
 
     @property
     def profile(self) -> Profile | None:
@@ -37,6 +38,11 @@ class Engine:
     def n_ctx(self) -> int:
         """As `Runtime.n_ctx`."""
         return self._runtime.n_ctx
+
+    @property
+    def asked(self) -> Profile | None:
+        """What was to be loaded, before a server said more of it."""
+        return None if self.profile is None else self._asked
 
     @property
     def is_busy(self) -> bool:
@@ -62,6 +68,7 @@ class Engine:
                 return False
             except Exception as error:
                 raise SpecchatError(_explain(error)) from error
+        self._asked = profile
         return True
 
     async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:

@@ -49,6 +49,14 @@ class SamplingParams(BaseModel):
                 )
         return bias
 
+    def to_json(self, *, exclude_unset: bool = False) -> dict[str, Any]:
+        """As JSON spells them, which has no infinity."""
+        settings = self.model_dump(exclude_unset=exclude_unset)
+        if "logit_bias" in settings:
+            bias = {t: "-inf" if b == -math.inf else b for t, b in self.logit_bias.items()}
+            settings["logit_bias"] = bias
+        return settings
+
     @classmethod
     def checked(cls, **settings: Any) -> Self:
         """The settings, or SamplingError with one line that names the first wrong one."""

@@ -141,6 +141,23 @@ async def test_what_flags_say_of_any_profile_holds_for_one_picked_on_the_screen(
         assert chat.runtime.loaded == ["tiny", "laptop"]
 
 
+async def test_what_a_server_says_of_its_profile_is_used_and_picking_it_again_loads_nothing(
+    start_chat: StartChat,
+) -> None:
+    async with start_chat() as chat:
+        chat.runtime.as_served = lambda asked: asked.model_copy(update={"system": "From there."})
+        await chat.pilot.press("ctrl+t", "down", "enter")
+        await chat.until(lambda: bool(chat.remembered))
+        await chat.say("Hello")
+        assert chat.runtime.asked[-1][0].text == "From there."
+        await chat.pilot.press("ctrl+t")
+        await chat.until(lambda: choices(chat)[1].startswith("laptop  in use"))
+        await chat.pilot.press("enter")
+        await chat.settle()
+        assert chat.runtime.loaded == ["tiny", "laptop"]
+        assert chat.remembered[0].system is None
+
+
 async def test_a_failed_change_of_model_leaves_the_old_one(
     start_chat: StartChat, registry: Registry
 ) -> None:

@@ -103,12 +103,12 @@ class ChatScreen(Screen[None]):
 
     def _choose(self, profile: Profile | None) -> None:
         """The person picked `profile`, or none."""
-        loaded = self._answering.engine.profile
+        loaded = self._answering.engine.asked
         if profile is not None and self._services.adjusted(profile) != loaded:
             self._answering.load(profile, remember=True)
 
     def action_choose_model(self) -> None:
-        dialog = ProfilesDialog(self._services, self._answering.engine.profile)
+        dialog = ProfilesDialog(self._services, self._answering.engine.asked)
         self.app.push_screen(dialog, self._choose)
 
     # Questions and answers
