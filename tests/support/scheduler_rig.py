@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from specengine.control.costs import PassCosts
 from specengine.sampling import SamplingParams
@@ -50,6 +51,7 @@ class Server:
         seed: int = 1,
         frequency_penalty: float = 0.0,
         patience_s: float = 0.0,
+        grammar: Any = None,
     ) -> Generation:
         events = self.events[session] = []
         generation = Generation(
@@ -59,6 +61,7 @@ class Server:
             events.append,
             max_tokens=n,
             patience_s=patience_s,
+            grammar=grammar,
         )
         self.scheduler.submit(generation)
         return generation

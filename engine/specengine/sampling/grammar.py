@@ -65,8 +65,8 @@ class Grammar:
         """Compile `gbnf`, whose start symbol is `root`.
 
         `vocab` is a `llama_vocab` pointer; `answer_start` is the position of the answer's first
-        token, the length of the prompt: what is before it is no concern of the grammar. `abort` is
-        set where the person cancels: CancelledError is then raised by what is under way.
+        token, the length of the prompt: what is before it is no concern of the grammar. `abort`,
+        set by any thread, makes what is under way raise CancelledError.
         Raises GrammarError with llama.cpp's reason, and where that takes longer than LIMIT_S.
         """
         _check(gbnf)
@@ -77,7 +77,7 @@ class Grammar:
             )
         self._llama = library.load()
         self._start = answer_start
-        self._abort = abort
+        self.abort = abort or AbortFlag()
         self._tokens: Tokens = np.empty(0, dtype=np.int32)
         self._states: dict[int, Any] = {}  # number of tokens -> sampler
         self._thread = BoundedThread()
@@ -106,7 +106,7 @@ class Grammar:
             raise GrammarError("the grammar was closed")
         try:
             afterwards = partial(_free_all, self._llama, self._states)
-            return self._thread.call(work, LIMIT_S, self._abort, afterwards)
+            return self._thread.call(work, LIMIT_S, self.abort, afterwards)
         except (TimeoutError, CancelledError) as error:
             self.close.detach()  # the states are those of the thread that was left
             if isinstance(error, CancelledError):

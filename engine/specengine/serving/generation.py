@@ -85,9 +85,15 @@ class Generation:
         """When the last pass ended; patience counts from here."""
         self._remaining = max_tokens
         self._rule = CoupledRule(sampling)
+        self._grammar = grammar
         self._transforms = Transforms(sampling, grammar)
         self._logprobs = logprobs
         self._survival = Survival()
+
+    def interrupt(self) -> None:
+        """End the step of a grammar that may be under way: it was cancelled. From any thread."""
+        if self._grammar is not None:
+            self._grammar.abort.set()
 
     @property
     def takes_hints(self) -> bool:
@@ -107,7 +113,8 @@ class Generation:
     ) -> tuple[Committed, Ended | None]:
         """Commit what the target says: `rows[i]` are its logits after the text and `hints[:i]`.
 
-        Raises SamplingError where nothing can be drawn.
+        Raises SamplingError where nothing can be drawn, GrammarError, and CancelledError after
+        `interrupt`.
         """
         n = len(self.transcript)
         tokens = np.concatenate((self.transcript.tokens, np.array(hints, dtype=np.int32)))

@@ -130,6 +130,7 @@ class Scheduler:
 
     def cancel(self, generation: Generation) -> None:
         """End it after the present pass; nothing happens where it has ended."""
+        generation.interrupt()
         self._order(lambda: self._end(generation, Ended("cancelled")))
 
     def release(self, session: Hashable) -> None:
@@ -311,6 +312,9 @@ class Scheduler:
         generation = running.generation
         try:
             committed, ended = generation.verify(hints, rows, self._eog)
+        except CancelledError:
+            self._end(generation, Ended("cancelled"))
+            return
         except SpecEngineError as error:
             self._end(generation, Ended("error", error=str(error)))
             return
