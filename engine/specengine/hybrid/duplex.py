@@ -209,7 +209,7 @@ class _Answer:
             self._stats.verify_s = None
             return
         self._stats.verify_s += event.pass_s
-        if not event.drafted:
+        if not event.drafted and event.pass_s > 0:
             self._plain_passes.append(event.pass_s)
 
     def _plain_tokens_per_s(self) -> float | None:

@@ -60,6 +60,16 @@ def test_passes_without_hints_are_nobodys() -> None:
     assert (finished.stats.rounds, finished.stats.by_drafter) == (39, {})
 
 
+@pytest.mark.parametrize("pass_s", [0.0, -1e-6])
+def test_a_target_whose_passes_take_no_time_has_no_speed_of_its_own(pass_s: float) -> None:
+    prompt = Committed(1, (3,), (1.0,), 0, 0, pass_s=pass_s)
+    plain = Committed(2, (4,), (1.0,), 0, 0, pass_s=pass_s)
+    drafted = Committed(3, (5, 6), (1.0, 1.0), 1, 1, pass_s=pass_s)
+    finished = answer(Script([prompt, plain, drafted, Ended("length")]), [1], [])
+    assert (finished.reason, finished.tokens) == ("length", (3, 4, 5, 6))
+    assert (finished.stats.plain_tokens_per_s, finished.stats.speedup) == (None, None)
+
+
 def test_the_draft_runs_no_further_ahead_than_is_of_use() -> None:
     stream = FakeStream(MODEL, [1, 2, 3], 40, lead=3, speed=0.1)
     committed = 0
