@@ -24,6 +24,9 @@ class OpenChat:
         self._report = report
         self._recorder: Recorder | None = None
         self._saver: Saver | None = None
+        self._is_known = asyncio.Event()
+        """Whether there is a store. Set before it is looked for, too."""
+        self._is_known.set()
 
     @property
     def store(self) -> ChatStore | None:
@@ -32,10 +35,14 @@ class OpenChat:
     async def open_store(self) -> Conversation | None:
         """The chat that was changed last, if there is one. Raises SpecchatError."""
         open_store = self._services.open_store
-        store = await asyncio.to_thread(open_store)
-        last = await asyncio.to_thread(_last_chat, store)
-        self._recorder = Recorder(store, open_store)
-        self._saver = Saver(self._recorder, self._current, self._report)
+        self._is_known.clear()
+        try:
+            store = await asyncio.to_thread(open_store)
+            last = await asyncio.to_thread(_last_chat, store)
+            self._recorder = Recorder(store, open_store)
+            self._saver = Saver(self._recorder, self._current, self._report)
+        finally:
+            self._is_known.set()
         return last
 
     async def read(self, chat_id: int | None) -> Conversation:
@@ -55,7 +62,11 @@ class OpenChat:
         await self._saver.run()
 
     async def save(self) -> bool:
-        """Whether the store has all of this chat; where there is no store nothing can be kept."""
+        """Whether the store has all of this chat; where there is no store nothing can be kept.
+
+        Waits for one that is being opened.
+        """
+        await self._is_known.wait()
         return self._saver is None or await self._saver.save()
 
     async def versions(self) -> Mapping[int, Sequence[int]] | None:

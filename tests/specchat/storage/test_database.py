@@ -13,6 +13,7 @@ import pytest
 
 from specchat.errors import SpecchatError
 from specchat.storage import ChatStore, GoneError, schema
+from specchat.storage.database import Database
 
 
 @pytest.fixture
@@ -122,6 +123,26 @@ def test_a_damaged_database_is_told(path: Path) -> None:
     with pytest.raises(SpecchatError) as error:
         ChatStore(path).chats()
     assert "damaged" in one_line(error, path)
+
+
+def test_a_transaction_that_will_write_keeps_other_writers_out_from_its_start(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one that has read already could not write any more, however long it waits."""
+    monkeypatch.setattr("specchat.storage.database._BUSY_TIMEOUT_S", 0.0)
+    filled(path)
+    one, other = Database(path), Database(path)
+    with one.writing():
+        entered = False
+        with pytest.raises(SpecchatError, match="locked"), other.writing():
+            entered = True
+        assert not entered
+        with other.reading() as db:  # who only reads is not kept waiting
+            assert db.execute("SELECT text FROM messages").fetchone()[0] == "kept"
+    with other.writing() as db:
+        db.execute("UPDATE messages SET text = 'changed'")
+    one.close()
+    other.close()
 
 
 def test_a_full_disk_is_told_and_what_was_written_stays(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -27,6 +28,18 @@ def test_a_process_that_has_ended_does_not_run() -> None:
     child.kill()
     child.wait()
     assert not is_running(mark)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nobody has to wait for a process there")
+def test_a_process_that_was_killed_and_not_waited_for_does_not_run() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process = psutil.Process(child.pid)
+    mark = f"{child.pid}@{process.create_time()}"
+    child.kill()
+    while process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    assert not is_running(mark)
+    child.wait()
 
 
 @pytest.mark.parametrize("mark", ["", "1", "x@y", "-1@0"])

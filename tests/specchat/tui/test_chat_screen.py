@@ -8,12 +8,15 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.events import Key, Paste
+from textual.timer import Timer
 from textual.widgets import TextArea
 
 from specchat.storage import ChatStore
+from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.widgets.message import MessageView
 from specengine.chat.chat_template import Turn
 from support.chat_app import StartChat
@@ -48,6 +51,7 @@ async def test_the_model_is_given_its_system_message_and_its_own_token_ids(
 async def test_the_last_chat_is_there_at_the_next_start(start_chat: StartChat) -> None:
     async with start_chat(Script(["Paris."])) as chat:
         await chat.say("Capital of France?")
+        await chat.until(lambda: chat.messages == ["Capital of France?", "Paris."])
         await chat.pilot.press("ctrl+q")
         await chat.until(lambda: not chat.app.is_running)
         assert chat.runtime.closed
@@ -55,6 +59,7 @@ async def test_the_last_chat_is_there_at_the_next_start(start_chat: StartChat) -
         await chat.until(lambda: len(chat.messages) == 2)
         assert chat.messages == ["Capital of France?", "Paris."]
         await chat.say("And of Germany?")
+        await chat.until(lambda: bool(chat.runtime.asked))
         assert chat.runtime.asked[0][1:3] == [
             Turn("user", "Capital of France?"),
             Turn("assistant", "Paris.", (0,)),
@@ -117,6 +122,51 @@ async def test_leaving_saves_what_waited_for_its_turn(start_chat: StartChat) -> 
         await chat.pilot.press("ctrl+q")
         await chat.until(lambda: not chat.app.is_running)
         assert chat.stored[2] == ("user", "second", "done")
+
+
+async def test_leaving_before_the_store_is_open_saves_what_was_said(
+    start_chat: StartChat, tmp_path: Path
+) -> None:
+    opened = threading.Event()
+
+    def slow() -> ChatStore:
+        opened.wait()
+        return ChatStore(tmp_path / "chats.db")
+
+    async with start_chat(Script(["Hello."]), open_store=slow) as chat:
+        await chat.say("Hi")
+        await chat.until(lambda: chat.messages == ["Hi", "Hello."])
+        await chat.pilot.press("ctrl+q")
+        await chat.settle()
+        opened.set()
+        await chat.until(lambda: not chat.app.is_running)
+        assert [text for _, text, _ in chat.stored] == ["Hi", "Hello."]
+
+
+async def test_no_timer_draws_an_answer_that_has_ended(
+    start_chat: StartChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing: set[Timer] = set()
+    start, stop = ChatScreen.set_interval, Timer.stop
+
+    def started(self: ChatScreen, interval: float, callback: Any = None, **kwargs: Any) -> Timer:
+        timer = start(self, interval, callback, **kwargs)
+        if getattr(callback, "__name__", "") == "show_new":
+            drawing.add(timer)
+        return timer
+
+    def stopped(self: Timer) -> None:
+        drawing.discard(self)
+        stop(self)
+
+    monkeypatch.setattr(ChatScreen, "set_interval", started)
+    monkeypatch.setattr(Timer, "stop", stopped)
+    async with start_chat(Script(["One", "."], held=True)) as chat:
+        await chat.say("first")
+        await chat.until(lambda: len(drawing) == 1)
+        chat.runtime.release.set()
+        await chat.until(lambda: chat.messages == ["first", "One."])
+        await chat.until(lambda: not drawing)
 
 
 async def test_who_types_before_the_last_chat_is_open_gets_a_new_one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,21 @@ async def test_another_model_stops_the_answer_and_is_remembered(start_chat: Star
         assert chat.messages[1] == "half\n\nstopped here"
         assert chat.status.startswith("● laptop")
         assert [profile.name for profile in chat.remembered] == ["laptop"]
+
+
+async def test_a_choice_that_another_one_overtakes_is_not_remembered(
+    start_chat: StartChat,
+) -> None:
+    async with start_chat() as chat:
+        await chat.until(lambda: chat.runtime.profile is not None)
+        chat.runtime.load_gate = asyncio.Event()
+        await chat.pilot.press("ctrl+t", "down", "enter")
+        await chat.until(lambda: chat.runtime.loaded == ["tiny", "laptop"])
+        await chat.pilot.press("ctrl+t", "down", "down", "enter")
+        await chat.until(lambda: chat.runtime.loaded == ["tiny", "laptop", "code"])
+        chat.runtime.load_gate.set()
+        await chat.until(lambda: bool(chat.remembered))
+        assert [profile.name for profile in chat.remembered] == ["code"]
 
 
 async def test_what_flags_say_of_any_profile_holds_for_one_picked_on_the_screen(

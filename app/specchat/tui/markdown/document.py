@@ -42,9 +42,9 @@ class Document:
         return document
 
     @property
-    def in_fence(self) -> bool:
-        """Whether what comes next is code."""
-        return self._splitter.in_fence
+    def fence(self) -> str:
+        """What closes the code that comes next; empty where no code comes."""
+        return self._splitter.fence
 
     def append(self, text: str) -> None:
         self._close(self._splitter.feed(printable(text)))

@@ -30,12 +30,12 @@ class MarkedDocument:
 
     def mark(self, label: str) -> None:
         """What is appended from here on is unverified, and `label` says so."""
-        is_code = self._verified.in_fence
+        fence = self._verified.fence
         self._verified.finish()
         self._label = Paragraph(Content.styled(label, _LABEL))
         self._unverified = Document()
-        if is_code:
-            self._unverified.append("```\n")
+        if fence:
+            self._unverified.append(f"{fence}\n")
 
     def append(self, text: str) -> None:
         """As `Document.append`, and so are the others."""

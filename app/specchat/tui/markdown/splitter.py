@@ -38,6 +38,11 @@ class Splitter:
         self._loose = False
 
     @property
+    def fence(self) -> str:
+        """The mark that opened the code at the end; empty where there is none."""
+        return self._fence or ""
+
+    @property
     def in_fence(self) -> bool:
         """Whether the open segment is a code fence at the top level."""
         return self._fence is not None

@@ -220,6 +220,7 @@ class ChatScreen(Screen[None]):
     def action_new_chat(self) -> None:
         self._switch(None)
 
+    @work(group="open", exclusive=True)
     async def action_open_chat(self) -> None:
         await self._chat.save()  # opens another store where the file of this one is gone
         if self._chat.store is not None:

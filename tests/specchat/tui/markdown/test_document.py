@@ -251,6 +251,17 @@ def test_links_show_where_they_lead_and_cannot_be_clicked() -> None:
     assert not any(getattr(span.style, "meta", None) for span in document.row(0).content.spans)
 
 
+@pytest.mark.parametrize(
+    "text", ["- an item of several words\n  that goes on", "words of a line\nand more of them\nx"]
+)
+def test_a_new_width_holds_for_the_open_end_too(text: str) -> None:
+    resized, narrow = Document(), Document()
+    resized.append(text)
+    narrow.append(text)
+    assert shown(resized, 40) != shown(narrow, 10)
+    assert shown(resized, 10) == shown(narrow, 10)
+
+
 def test_each_append_lays_out_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the list or the fence already is."""
     document = Document()
