@@ -81,8 +81,8 @@ class _Guarded:
         try:
             response = await self._respond(Request(scope, receive))
             await response(scope, receive, observed)
-        except ClientDisconnect:
-            pass  # nobody is left who could be told anything
+        except (ClientDisconnect, asyncio.CancelledError):
+            pass  # nobody is left who could be told anything, or the server ends
         finally:
             self._service.metrics.count("requests", route=self._path, status=str(status))
             # The route, not the path: a session's id opens the session.
@@ -104,8 +104,10 @@ class _Guarded:
             return await self._handler(request)
         except Refusal as refusal:
             return refusal.response()
-        except (ClientDisconnect, asyncio.CancelledError):
+        except ClientDisconnect:
             raise
+        except asyncio.CancelledError:  # the server ends before the request has
+            return Refusal(503, "shutdown", "the server is closing").response()
         except Exception:
             logger.exception("a handler failed", extra={"fields": {"route": self._path}})
             return Refusal(500, "internal", "internal error; the server's log has more").response()

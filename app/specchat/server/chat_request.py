@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
@@ -36,6 +36,7 @@ _REFUSED: dict[str, tuple[Any, ...]] = {
 }
 _INSTEAD = {"repetition_penalty": ": the name here is repeat_penalty"}
 _MOST_SHOWN = 80  # characters of a name that nobody here knows
+_MOST_NOTICES = 20
 
 
 class TextPart(BaseModel):
@@ -76,7 +77,7 @@ class ChatCompletion(BaseModel):
     stream_options: StreamOptions = StreamOptions()
     max_tokens: Integer | None = Field(None, ge=1)
     max_completion_tokens: Integer | None = Field(None, ge=1)
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], Field(max_length=64)] | None = None
     temperature: Real = Field(0.8, ge=0, allow_inf_nan=False)
     top_k: Integer = Field(40, ge=0)
     top_p: Real = Field(0.95, ge=0, le=1)
@@ -127,4 +128,6 @@ class ChatCompletion(BaseModel):
                     type="invalid_request_error",
                     param=name,
                 )
+        if more := len(notices[_MOST_NOTICES:]):
+            notices[_MOST_NOTICES:] = [f"{more} more of the kind"]
         return notices

@@ -73,9 +73,9 @@ class Generate(_Message):
     """How long to wait for a hint before a pass without one."""
     grammar: str | None = Field(None, max_length=MAX_BYTES)
     """GBNF that the answer must follow; its start symbol is `root`."""
-    grammar_start: int | None = Field(None, ge=0)
+    grammar_start: Integer | None = Field(None, ge=0)
     """Position of the first token that the grammar is about; absent: the first that is new."""
-    logprobs: int | None = Field(None, ge=0, le=100)
+    logprobs: Integer | None = Field(None, ge=0, le=100)
     """Alternatives to report with each token's log-probability; absent: no report."""
 
 

@@ -59,7 +59,9 @@ class Session:
     transcript: Transcript = field(default_factory=Transcript)
     answer: Answer | None = None
     connections: int = 0
-    """Requests that are being answered with it."""
+    """Streams of answers. Uploads of hints do not count: nobody notices the end of a client that
+    is only listened to.
+    """
     used_at: float = field(default_factory=time.monotonic)
     gens: int = 0
 

@@ -101,12 +101,8 @@ class VerifyHandlers:
 
     async def drafts(self, request: Request) -> Response:
         session = self._session(request)
-        session.connections += 1
-        try:
-            async for line in read_lines(request, limit=self._service.limits.line):
-                self._hint(session, parse(Hint, line))
-        finally:
-            session.connections -= 1
+        async for line in read_lines(request, limit=self._service.limits.line):
+            self._hint(session, parse(Hint, line))
         return JSONResponse({"committed": len(session.transcript), "t_us": now_us()})
 
     def _hint(self, session: Session, hint: Hint) -> None:

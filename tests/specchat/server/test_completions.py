@@ -164,3 +164,12 @@ async def test_who_leaves_while_nothing_comes_is_noticed(server: VerifyServer) -
     finally:
         may_go_on.set()
         server.service.limits = limits
+
+
+def test_what_would_slow_every_token_or_swell_the_answer_is_bounded(client: httpx.Client) -> None:
+    stops = client.post("/v1/chat/completions", json={**ASK, "stop": ["x"] * 65})
+    assert (stops.status_code, stops.json()["error"]["code"]) == (400, "invalid")
+    unknown = {f"k{i}": 1 for i in range(1000)}
+    whole = client.post("/v1/chat/completions", json={**ASK, "max_tokens": 1, **unknown}).json()
+    assert len(whole["notices"]) == 21
+    assert whole["notices"][-1] == "980 more of the kind"

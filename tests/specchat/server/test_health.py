@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from threading import Event
 
 import pytest
+from starlette.types import Message
 
+from specchat.server.app import make_app
 from support.verify_server import VerifyServer, running_server
 
 CHAT = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
@@ -66,3 +69,27 @@ def test_a_server_whose_models_thread_has_died_says_so(
         assert told.status_code == 503
         assert "start the server again" in told.json()["reason"]
         assert statuses(server) == (503, 503, 503)
+
+
+async def test_a_request_that_is_cut_off_by_the_end_is_told_so(server: VerifyServer) -> None:
+    """Its body never ends: the ASGI messages of that, and uvicorn's cancelling after its grace."""
+    sent: list[Message] = []
+    waits = asyncio.Event()
+
+    async def receive() -> Message:
+        waits.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        **{"type": "http", "method": "POST", "path": "/v1/chat/completions", "query_string": b""},
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }
+    request = asyncio.create_task(make_app(server.service)(scope, receive, send))
+    await waits.wait()
+    request.cancel()
+    await request
+    assert sent[0]["status"] == 503

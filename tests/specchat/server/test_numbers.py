@@ -19,6 +19,8 @@ CHAT = {"messages": [{"role": "user", "content": ""}], "max_tokens": 1}
         (f"{API}/sessions/x/generate", {"seed": False}),
         (f"{API}/sessions/x/generate", {"patience_ms": "5"}),
         (f"{API}/sessions/x/generate", {"sampling": {"top_k": True}}),
+        (f"{API}/sessions/x/generate", {"logprobs": True}),
+        (f"{API}/sessions/x/generate", {"grammar_start": "1"}),
         ("/v1/chat/completions", {**CHAT, "seed": False}),
     ],
 )
