@@ -17,6 +17,7 @@ def try_out(
     head: GGUF | None = None,
     *,
     own_heads: bool = False,
+    vocab_only: bool = False,
     on_event: Callable[[Progress], None],
     cancel: Event,
 ) -> None:
@@ -24,7 +25,7 @@ def try_out(
     files that end the process, CancelledError.
     """
     folder = remembered_in()
-    trial = Trial(model, head, own_heads=own_heads)
+    trial = Trial(model, head, own_heads=own_heads, vocab_only=vocab_only)
     if trial.is_needed(folder):
         on_event(Progress("load", 0, 0, f"{trial.label} in a process of its own, this first time"))
     trial.run(folder, cancel)

@@ -23,6 +23,7 @@ from specengine.llama.probe import build_key
 from specengine.model_files.gguf import GGUF
 
 KEPT_FILE = "model-trials.json"
+OWN_HEADS, VOCABULARY = "--own-heads", "--vocabulary"  # flags of the child
 _MOST = 1000
 
 # Reading from a slow disk is what takes long.
@@ -35,13 +36,21 @@ class _Kept(RootModel[dict[str, str]]):
 
 
 class Trial:
-    """Of a target, with the draft model or the heads that go on from its hidden states, or alone;
-    of a draft model alone, which is a target to itself.
+    """Of a target, with the head or the heads in its own file that go on from its hidden states,
+    or alone; of a draft model, which is a target to itself; of a vocabulary without weights.
     """
 
-    def __init__(self, model: GGUF, head: GGUF | None = None, *, own_heads: bool = False) -> None:
+    def __init__(
+        self,
+        model: GGUF,
+        head: GGUF | None = None,
+        *,
+        own_heads: bool = False,
+        vocab_only: bool = False,
+    ) -> None:
         self._files = [gguf for gguf in (model, head) if gguf is not None]
-        self._own_heads = own_heads
+        flags = {OWN_HEADS: own_heads, VOCABULARY: vocab_only}
+        self._flags = [flag for flag, given in flags.items() if given]
 
     @property
     def label(self) -> str:
@@ -64,9 +73,7 @@ class Trial:
         file, key = folder / KEPT_FILE, self._key
         kept = read_kept(file, _Kept({})).root
         if (death := kept.get(key)) is None:
-            arguments = [str(gguf.path) for gguf in self._files]
-            if self._own_heads:
-                arguments.append("--own-heads")
+            arguments = [*(str(gguf.path) for gguf in self._files), *self._flags]
             command = command or [sys.executable, "-m", "specengine.trial_child"]
             try:
                 end = run_child([*command, *arguments], self._timeout_s, cancel)
@@ -89,7 +96,7 @@ class Trial:
 
     @property
     def _key(self) -> str:
-        parts = [build_key(), self._own_heads, *(_digest(gguf) for gguf in self._files)]
+        parts = [build_key(), *self._flags, *(_digest(gguf) for gguf in self._files)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -7,16 +7,19 @@ import threading
 from pathlib import Path
 
 import pytest
+from gguf import GGUFWriter
 
 from specengine import trial
 from specengine.errors import CancelledError, ModelFileError
-from specengine.model_files.gguf import GGUF, read_gguf
+from specengine.model_files.gguf import GGUF, read_gguf, read_target, read_vocabulary
 from specengine.trial import Trial, forget_failed
-from support.gguf_files import write_gguf
+from support.gguf_files import write_gguf, write_out
+from support.mtp_models import write_qwen35
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 DIES = "import os, signal; os.kill(os.getpid(), signal.{})"
+VOCABULARY = [chr(97 + i) for i in range(26)] + [chr(48 + i) for i in range(14)]
 NEVER = "raise SystemExit('tried again')"
 
 
@@ -95,12 +98,17 @@ def test_a_trial_can_be_cancelled(model: GGUF, tmp_path: Path) -> None:
     assert Trial(model).is_needed(tmp_path)
 
 
-@pytest.mark.parametrize("change", ["header", "size", "build", "heads", "head"])
+@pytest.mark.parametrize("change", ["header", "size", "build", "heads", "head", "vocabulary"])
 def test_another_file_or_build_is_tried_anew(
     model: GGUF, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     Trial(model).run(tmp_path, command=child(""))
-    again = Trial(model, own_heads=change == "heads", head=model if change == "head" else None)
+    again = Trial(
+        model,
+        head=model if change == "head" else None,
+        own_heads=change == "heads",
+        vocab_only=change == "vocabulary",
+    )
     if change == "header":
         again = Trial(read_gguf(write_gguf(model.path, eos=2)))
     elif change == "size":
@@ -120,6 +128,32 @@ def test_what_was_refused_can_be_tried_anew(model: GGUF, tmp_path: Path) -> None
     forget_failed(tmp_path)
     assert Trial(model).is_needed(tmp_path)
     assert not Trial(other).is_needed(tmp_path)
+
+
+@posix
+def test_a_real_file_that_llama_cpp_does_not_survive_is_refused(tmp_path: Path) -> None:
+    path = write_qwen35(tmp_path / "model.gguf", VOCABULARY, inner_size=3)
+    with pytest.raises(ModelFileError, match=r"dies of a failed check \(SIGABRT\)"):
+        Trial(read_target(path)).run(tmp_path)
+
+
+@posix
+def test_a_real_vocabulary_that_llama_cpp_does_not_survive_is_refused(tmp_path: Path) -> None:
+    writer = GGUFWriter(tmp_path / "vocabulary.gguf", "llama")
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(["<unk>", "<s>", "</s>", "a"])
+    writer.add_token_scores([0.0] * 4)
+    writer.add_token_types([2, 3, 3, 1])
+    vocabulary = read_vocabulary(write_out(writer, tmp_path / "vocabulary.gguf"))
+    with pytest.raises(ModelFileError, match="SIGABRT"):
+        Trial(vocabulary, vocab_only=True).run(tmp_path)
+
+
+@pytest.mark.parametrize("own_heads", [False, True])
+def test_a_model_with_heads_of_its_own_passes_in_the_child(tmp_path: Path, own_heads: bool) -> None:
+    model = read_target(write_qwen35(tmp_path / "model.gguf", VOCABULARY))
+    Trial(model, own_heads=own_heads).run(tmp_path)
+    assert not Trial(model, own_heads=own_heads).is_needed(tmp_path)
 
 
 def test_a_real_model_passes_in_the_child(tiny_model: Path, tmp_path: Path) -> None:

@@ -53,14 +53,23 @@ def write_step35(
     return write_out(writer, path)
 
 
-def write_qwen35(path: Path, vocabulary: Sequence[str], *, leave_out: Sequence[str] = ()) -> Path:
-    """Three layers with a recurrent state, one with attention, one head."""
+def write_qwen35(
+    path: Path,
+    vocabulary: Sequence[str],
+    *,
+    leave_out: Sequence[str] = (),
+    inner_size: int | None = None,
+) -> Path:
+    """Three layers with a recurrent state, one with attention, one head.
+
+    `inner_size`: of the state, as the header says; that it is wrong is found by a pass alone.
+    """
     state, groups, width, n_trunk = 16, 2, 4, 4
     writer = _writer(path, "qwen35", n_trunk, 1, vocabulary)
     writer.add_array("qwen35.rope.dimension_sections", [3, 3, 2, 0])
     writer.add_uint32("qwen35.full_attention_interval", n_trunk)
     writer.add_ssm_conv_kernel(width)
-    writer.add_ssm_inner_size(state * groups)
+    writer.add_ssm_inner_size(inner_size or state * groups)
     writer.add_ssm_state_size(state)
     writer.add_ssm_time_step_rank(groups)
     writer.add_ssm_group_count(groups)

@@ -22,7 +22,7 @@ from specchat.remote.keys import Keys
 from specchat.remote.network import NetworkThread
 from specchat.remote.other_servers import PreparedChat, PreparedScoring, prepare_other
 from specchat.remote.server import ServedModelInfo, ServedProfile, VerifyServer
-from specchat.remote.vocabulary import fetch_vocabulary
+from specchat.remote.vocabulary import fetch_vocabulary, try_vocabulary
 from specchat.trials import try_out
 from specengine.drafting import DraftMethod
 from specengine.errors import BackendError
@@ -84,6 +84,7 @@ def prepare_remote(
     probed = probe(locations.cache_dir())
     if not probed.works:
         raise BackendError(explain_probe(probed))
+    try_vocabulary(vocabulary, on_event, cancel)
     if draft is not None:
         try_out(draft, on_event=on_event, cancel=cancel)
     return PreparedRemote(

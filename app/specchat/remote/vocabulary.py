@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 from pydantic import ValidationError
 
 from specchat import locations
 from specchat.remote.errors import RemoteError
 from specchat.remote.server import VerifyServer
-from specengine.errors import SpecEngineError
+from specchat.trials import try_out
+from specengine.errors import ModelFileError, SpecEngineError
+from specengine.events import Progress
 from specengine.llama.model import LlamaModel
+from specengine.model_files.gguf import read_vocabulary
 from specengine.model_files.vocabulary_file import Vocabulary, write_vocabulary
 
 
@@ -26,6 +31,15 @@ async def fetch_vocabulary(server: VerifyServer, fingerprint: str) -> Path:
                 f"the vocabulary of {server.address.base} cannot be kept: {_line(error)}"
             ) from None
     return path
+
+
+def try_vocabulary(path: Path, on_event: Callable[[Progress], None], cancel: Event) -> None:
+    """As `try_out`: the server may be anybody's. Raises ModelFileError, CancelledError."""
+    try:
+        vocabulary = read_vocabulary(path)
+    except ModelFileError:
+        return  # loading it says so, and deletes it
+    try_out(vocabulary, vocab_only=True, on_event=on_event, cancel=cancel)
 
 
 def load_vocabulary(path: Path, fingerprint: str) -> LlamaModel:

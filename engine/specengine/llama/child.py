@@ -25,6 +25,7 @@ _WINDOWS_DEATHS = {
 }
 _WINDOWS_ABORT = 3  # what abort() ends with there
 _SIGNAL_NAMES = {each.value: each.name for each in signal.Signals}
+_CAUSES = {"SIGABRT": "a failed check"}
 _FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 
 
@@ -73,7 +74,8 @@ def ended(code: int, stdout: bytes, stderr: bytes) -> ChildEnd:
     number = _WINDOWS_DEATHS.get(code, number)
     if number > 0:
         name = _SIGNAL_NAMES.get(number, f"signal {number}")
-        death = f"dies of {(signal.strsignal(number) or 'an unknown signal').lower()} ({name})"
+        cause = _CAUSES.get(name) or (signal.strsignal(number) or "an unknown signal").lower()
+        death = f"dies of {cause} ({name})"
         # From outside: from the kernel that is out of memory, for instance.
         return ChildEnd(stdout, death=death, lasting=name not in _FROM_OUTSIDE)
     if code:

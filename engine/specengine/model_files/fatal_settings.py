@@ -46,6 +46,10 @@ def fatal_setting(gguf: GGUF) -> str | None:
 
 
 def _sizes(gguf: GGUF) -> str | None:
+    attends = any(gguf.per_layer("attention.head_count", 0))
+    turned = gguf.number("rope.dimension_count", 2)
+    if attends and (turned < 2 or turned % 2):  # with none llama.cpp turns for ever
+        return f"its rope.dimension_count is {turned}"
     inner, width = gguf.number("ssm.inner_size", 0), gguf.n_embd
     if gguf.architecture in _OF_TWO_HALVES and inner != 2 * width:
         return f"its ssm.inner_size is {inner}, with embeddings of {width} numbers"

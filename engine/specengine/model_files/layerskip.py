@@ -50,6 +50,8 @@ def _check(model: GGUF, n_layers: int) -> None:
     layers = {_layer_of(tensor.name) for tensor in model.tensors} - {None}
     if model.kind != "model" or layers != set(range(model.n_layer)) or not layers:
         raise ModelFileError(f"{model.path} is not one stack of layers that could be cut")
+    for tensor in model.tensors:
+        _size(tensor)
     if not 1 <= n_layers < model.n_layer:
         raise ModelFileError(
             f"{model.path.name} has {model.n_layer} layers: keep from 1 to {model.n_layer - 1}"

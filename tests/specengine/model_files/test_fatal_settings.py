@@ -28,6 +28,8 @@ from support.gguf_files import write_gguf, write_out
         ("expert_count", 1025, "it uses 0 of 1025 experts"),
         ("expert_count", 2, "it uses 0 of 2 experts"),
         ("expert_group_count", 2, "it uses 0 of 2 groups of its 0 experts"),
+        ("rope.dimension_count", 0, "its rope.dimension_count is 0"),
+        ("rope.dimension_count", 7, "its rope.dimension_count is 7"),
         ("rope.scaling.type", "dynamic", "its rope.scaling.type is 'dynamic'"),
         ("attention.layer_norm_rms_epsilon", -1.0, "layer_norm_rms_epsilon' is -1.0"),
     ],

@@ -128,3 +128,12 @@ def test_layers_of_two_kinds_stay_in_step(tmp_path: Path) -> None:
     assert cut.per_layer("attention.head_count_kv", 9) == [0, 1]
     result: Any = logits(tmp_path / "cut.gguf")
     assert np.isfinite(result).all()
+
+
+def test_weights_of_a_type_that_is_not_known_are_refused(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "model.gguf", n_tensors=4)
+    data = path.read_bytes()
+    at = data.index(b"blk.2.weight") + len(b"blk.2.weight") + 4 + 2 * 8
+    path.write_bytes(data[:at] + (1536).to_bytes(4, "little") + data[at + 4 :])
+    with pytest.raises(ModelFileError, match="is of type 1536, which is not known here"):
+        write_first_layers(path, 1, tmp_path / "part.gguf")
