@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from specchat import locations
@@ -10,11 +9,10 @@ from specchat.private_file import create_private
 
 
 def keep_unsent(text: str) -> None:
-    """Keep `text`, in place of what was kept before; best effort."""
-    with contextlib.suppress(OSError):
-        _file().parent.mkdir(parents=True, exist_ok=True)
-        create_private(_file())
-        _file().write_text(text, encoding="utf-8", errors="replace")
+    """Keep `text`, in place of what was kept before. Raises OSError."""
+    _file().parent.mkdir(parents=True, exist_ok=True)
+    create_private(_file())
+    _file().write_text(text, encoding="utf-8", errors="replace")
 
 
 def take_unsent() -> str:

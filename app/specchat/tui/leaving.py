@@ -51,8 +51,7 @@ class Leaving:
         Whether everything could be saved.
         """
         unsent = self._screen.query_one(Queue).take_all()
-        if typed := self._screen.query_one(Prompt).message:
-            await asyncio.to_thread(self._services.keep_unsent, typed)
+        is_kept = await self._keep(self._screen.query_one(Prompt).message)
         self._answering.engine.stop()
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
@@ -66,4 +65,13 @@ class Leaving:
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
                 await self._answering.engine.close()
-        return saved
+        return saved and is_kept
+
+    async def _keep(self, typed: str) -> bool:
+        """Whether what was typed will be there at the next start."""
+        try:
+            if typed:
+                await asyncio.to_thread(self._services.keep_unsent, typed)
+        except OSError:
+            return False
+        return True

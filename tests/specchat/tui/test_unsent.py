@@ -1,5 +1,6 @@
 """What is typed and not sent outlives the program."""
 
+import errno
 from dataclasses import replace
 
 import pytest
@@ -28,3 +29,17 @@ async def test_an_empty_prompt_keeps_nothing(services: Services) -> None:
     async with app.run_test() as pilot:
         await pilot.press("ctrl+q")
     assert kept == []
+
+
+async def test_unsent_text_that_cannot_be_kept_is_not_lost_without_a_word(
+    services: Services, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    app = SpecchatApp(replace(services, keep_unsent=full))
+    async with app.run_test() as pilot:
+        app.screen.query_one(Prompt).fill("half a thought")
+        await pilot.press("ctrl+q")
+    assert app.return_code == 1
+    assert "could not be saved" in capsys.readouterr().err
