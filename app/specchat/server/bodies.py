@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
@@ -15,22 +16,22 @@ M = TypeVar("M", bound=BaseModel)
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
 
-async def read_message(request: Request, kind: type[M], *, limit: int) -> M:
-    """The JSON body of `request`. Raises Refusal: 413, 415 or 400."""
+async def read_message(request: Request, kind: type[M], *, limit: int, patience_s: float) -> M:
+    """The JSON body of `request`. Raises Refusal: 408, 413, 415 or 400."""
     _require_type(request, JSON)
     body = bytearray()
-    async for chunk in request.stream():
+    async for chunk in _chunks(request, patience_s):
         body += chunk
         if len(body) > limit:
             raise Refusal(413, "size", f"the body is longer than {limit} bytes")
     return parse(kind, bytes(body))
 
 
-async def read_lines(request: Request, *, limit: int) -> AsyncIterator[bytes]:
-    """The lines of an upload, each as soon as it is there. Raises Refusal: 413 or 415."""
+async def read_lines(request: Request, *, limit: int, patience_s: float) -> AsyncIterator[bytes]:
+    """The lines of an upload, each as soon as it is there. Raises Refusal: 408, 413 or 415."""
     _require_type(request, NDJSON)
     rest = b""
-    async for chunk in request.stream():
+    async for chunk in _chunks(request, patience_s):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in (*lines, rest):
             if len(line) > limit:
@@ -56,6 +57,20 @@ def check_ids(tokens: list[int], n_vocab: int) -> None:
     """Raises Refusal, 400, for a token id outside the vocabulary."""
     if tokens and max(tokens) >= n_vocab:
         raise Refusal(400, "token", f"token id {max(tokens)} is outside the vocabulary ({n_vocab})")
+
+
+async def _chunks(request: Request, patience_s: float) -> AsyncIterator[bytes]:
+    """Nobody says when a client that is only listened to has died: silence must do."""
+    chunks = aiter(request.stream())
+    while True:
+        try:
+            async with asyncio.timeout(patience_s):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise Refusal(408, "silent", f"nothing came for {patience_s:g} s") from None
+        yield chunk
 
 
 def _require_type(request: Request, kind: str) -> None:

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from specchat.server.answer_stream import AnswerStream
-from specchat.server.bodies import check_ids, read_message
+from specchat.server.bodies import check_ids
 from specchat.server.chat_request import ChatCompletion
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
@@ -40,7 +40,7 @@ class CompletionHandlers:
 
     async def create(self, request: Request) -> Response:
         service = self._service
-        wanted = await read_message(request, ChatCompletion, limit=service.limits.body)
+        wanted = await service.read(request, ChatCompletion)
         notices, sampling = wanted.check(), wanted.sampling()
         if wanted.model not in (None, service.name):
             notices.append(f"model: this server has {service.name}")

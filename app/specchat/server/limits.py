@@ -15,6 +15,8 @@ class Limits:
     ttl_s: float = 900.0
     """After which an unused session is forgotten."""
     body: int = 8 << 20
+    silence_s: float = 60.0
+    """How long the rest of a body may be awaited; that of an upload of hints `ttl_s`."""
     line: int = 8 << 10
     """One line of an upload of hints."""
     hint_tokens: int = 64

@@ -15,6 +15,7 @@ _ERRORS = {
     "400": "malformed",
     "401": "no key, or a wrong one",
     "403": "without keys only this computer is served",
+    "408": "the rest of the body does not come",
     "413": "longer than allowed",
     "415": "another content type",
     "429": "busy: come back after Retry-After seconds",

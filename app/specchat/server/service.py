@@ -8,6 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.requests import Request
+
+from specchat.server.bodies import M, read_message
 from specchat.server.keys import Keys
 from specchat.server.limits import Limits
 from specchat.server.messages import FEATURES, PROTOCOL
@@ -97,6 +100,11 @@ class Service:
             **vocabulary_of(self.gguf),
         }
         return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+    async def read(self, request: Request, kind: type[M], *, limit: int | None = None) -> M:
+        """The body of `request`, as `read_message` does."""
+        most = self.limits.body if limit is None else limit
+        return await read_message(request, kind, limit=most, patience_s=self.limits.silence_s)
 
     def require_room(self) -> None:
         """Raises Refusal, 429 or 503, where an answer would not begin before long."""

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from specchat.server.answer_stream import AnswerStream
-from specchat.server.bodies import NDJSON, check_ids, parse, read_lines, read_message
+from specchat.server.bodies import NDJSON, check_ids, parse, read_lines
 from specchat.server.messages import PROTOCOL, Generate, Hint, NewSession
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
@@ -45,7 +45,7 @@ class VerifyHandlers:
 
     async def create(self, request: Request) -> Response:
         service = self._service
-        wanted = await read_message(request, NewSession, limit=_SMALL)
+        wanted = await service.read(request, NewSession, limit=_SMALL)
         fingerprint = service.model.vocab.fingerprint
         if not wanted.protocol.min <= PROTOCOL <= wanted.protocol.max:
             message = f"this server speaks version {PROTOCOL} of the protocol"
@@ -77,7 +77,7 @@ class VerifyHandlers:
 
     async def generate(self, request: Request) -> Response:
         service = self._service
-        wanted = await read_message(request, Generate, limit=service.limits.body)
+        wanted = await service.read(request, Generate)
         service.require_room()
         grammar = await self._grammar(wanted)
         # Nothing is awaited from here on: another request could change the session meanwhile.
@@ -101,7 +101,8 @@ class VerifyHandlers:
 
     async def drafts(self, request: Request) -> Response:
         session = self._session(request)
-        async for line in read_lines(request, limit=self._service.limits.line):
+        limits = self._service.limits
+        async for line in read_lines(request, limit=limits.line, patience_s=limits.ttl_s):
             self._hint(session, parse(Hint, line))
         return JSONResponse({"committed": len(session.transcript), "t_us": now_us()})
 

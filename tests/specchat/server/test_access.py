@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -105,3 +107,31 @@ def test_keys_come_from_the_environment_and_a_private_file(tmp_path: Path) -> No
 
 def bearer_lower(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/v1/chat/completions", "application/json"),
+        (f"{SESSIONS}/{{session}}/drafts", "application/x-ndjson"),
+    ],
+)
+def test_a_client_that_dies_amid_its_request_is_not_waited_for_forever(
+    server: VerifyServer, path: str, kind: str
+) -> None:
+    before = server.service.limits
+    server.service.limits = replace(before, silence_s=0.05, ttl_s=0.05)
+    address = urlsplit(server.url)
+    try:
+        with (
+            server.client() as client,
+            socket.create_connection(
+                (address.hostname, address.port or 0), timeout=20
+            ) as connection,
+        ):
+            path = path.format(session=client.post(SESSIONS, json=NEW).json()["session"])
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
+            connection.sendall(f"{head}Content-Length: 99\r\n\r\n{{".encode())
+            assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+    finally:
+        server.service.limits = before
