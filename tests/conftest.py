@@ -12,6 +12,12 @@ import pytest
 from specchat import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import load_registry
+from specengine.cancel import AbortFlag
+from specengine.context import Context
+from specengine.control.widths import STEPS, stable_step
+from specengine.llama.kv_cache import LlamaKVCache
+from specengine.llama.model import LlamaModel
+from support import ways
 
 # How long an example takes says something of the machine alone.
 hypothesis.settings.register_profile("any machine", deadline=None)
@@ -39,6 +45,16 @@ def tiny_model() -> Path:
 
 
 @pytest.fixture(scope="session")
+def smollm_step(tiny_model: Path) -> int:
+    """What passes of `tiny_model` are padded to where a text must not depend on their widths."""
+    with (
+        LlamaModel(tiny_model) as model,
+        LlamaKVCache(model, n_ctx=128, n_threads=2, abort=AbortFlag()) as cache,
+    ):
+        return stable_step(Context(cache)) or STEPS[-1]
+
+
+@pytest.fixture(scope="session")
 def laptop_models() -> LaptopModels:
     """Both Qwen2.5-Coder files, 1.6 GB; a test that asks for them is marked `model`."""
     registry = load_registry()
@@ -48,7 +64,18 @@ def laptop_models() -> LaptopModels:
     )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    ways.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    ways.use(config)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "laptop_models" in getattr(item, "fixturenames", ()):
+        used = set(getattr(item, "fixturenames", ()))
+        if "laptop_models" in used:
             item.add_marker(pytest.mark.model)
+        if used & {"laptop_models", "tiny_model"}:
+            item.add_marker(pytest.mark.kernels)

@@ -21,10 +21,11 @@ from specengine.chat.chat_template import Turn
 from specengine.events import Finished, Progress
 from specengine.pair import Pair
 from specengine.sampling import SamplingParams
+from support.smollm import UNENDING
 
 MODELS_DIR = locations.models_dir()
 OPTIONS = AnswerOptions(
-    sampling=SamplingParams(temperature=0),
+    sampling=SamplingParams(temperature=0, logit_bias=UNENDING),
     max_tokens=12,
     draft_length=0,
     reproducible=True,
@@ -37,11 +38,11 @@ Start = Callable[[], AbstractAsyncContextManager[Runtime]]
 
 
 @pytest.fixture
-def start(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+def start(smollm_step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """Starts the program, as often as a test wants."""
     monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
     monkeypatch.setenv("SPECCHAT_MODELS_DIR", str(MODELS_DIR))
-    monkeypatch.setattr("specengine.pair.stable_step", lambda context: 2)
+    monkeypatch.setattr("specengine.pair.stable_step", lambda context: smollm_step)
     registry = load_registry()
 
     @asynccontextmanager

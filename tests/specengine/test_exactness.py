@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from specengine.checks.near_ties import NearTies, teacher_force
-from specengine.context import Logits
+from specengine.checks.near_ties import NearTies, noisy_score, teacher_force
 from specengine.events import Finished
 from specengine.pair import LoadOptions, Pair
 from specengine.sampling import SamplingParams
-from specengine.sampling.noise import Noise
 
 GREEDY = SamplingParams(temperature=0)
 SEEDED = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0, seed=7)
@@ -78,11 +74,7 @@ def test_case_4_reproducible_texts_are_equal_bit_for_bit(
 
 
 def test_case_4_seeded_choices_differ_only_at_near_ties(pair: Pair) -> None:
-    noise, ids = Noise(7), np.arange(pair.vocab.size, dtype=np.int32)
-
-    def score(row: Logits, position: int) -> NDArray[np.float64]:
-        return row.astype(np.float64) - np.log(noise.exponential(position, ids))
-
+    score = noisy_score(7, pair.vocab.size)
     for drafter, k in DRAFTS:
         found = []
         for text in TEXTS:

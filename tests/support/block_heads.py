@@ -137,8 +137,10 @@ class NumpyBlockHead:
 
     def scores(
         self, last: int, features: NDArray[np.float32], k: int
-    ) -> list[dict[tuple[int, int], float]]:
-        """DFlash 2: for each draft token, a score for each candidate after each one before it."""
+    ) -> list[tuple[NDArray[np.float64], dict[tuple[int, int], float]]]:
+        """DFlash 2: for each draft token, the logits whose largest are the candidates, and a score
+        for each candidate after each one before it.
+        """
         tokens = [last, *[self._mask] * k]
         hidden = self._hidden(tokens, features)
         logits = hidden @ self._embeddings.T
@@ -146,17 +148,16 @@ class NumpyBlockHead:
         for i in range(1, k + 1):
             gate = self._w["selector_hidden.weight"] @ hidden[i]
             best = (-logits[i]).argsort()[:TOP_K].tolist()
-            result.append(
-                {
-                    (p, c): float(
-                        logits[i, c]
-                        + self._w["selector_successor.weight"][c]
-                        @ (self._w["selector_predecessor.weight"][p] * gate)
-                    )
-                    for p in before
-                    for c in best
-                }
-            )
+            scores = {
+                (p, c): float(
+                    logits[i, c]
+                    + self._w["selector_successor.weight"][c]
+                    @ (self._w["selector_predecessor.weight"][p] * gate)
+                )
+                for p in before
+                for c in best
+            }
+            result.append((logits[i], scores))
             before = best
         return result
 

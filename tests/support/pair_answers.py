@@ -8,6 +8,7 @@ from typing import Any
 from specengine.events import Finished
 from specengine.pair import Pair
 from specengine.sampling import SamplingParams
+from specengine.vocab import Vocab
 
 GREEDY = SamplingParams(temperature=0)
 QUESTION = "Name three primary colours."
@@ -19,9 +20,16 @@ def chat(pair: Pair, question: str, *before: int) -> list[int]:
     return [*before, *pair.vocab.tokenize(text, special=True)]
 
 
+def unending(vocab: Vocab, sampling: SamplingParams = GREEDY) -> SamplingParams:
+    """No end token is ever drawn: a text ends where a test says, whatever the CPU makes of it."""
+    bias = sampling.logit_bias | dict.fromkeys(vocab.eog, -1e6)
+    return sampling.model_copy(update={"logit_bias": bias})
+
+
 def run(pair: Pair, prompt: list[int], *, notices: int = 0, **options: Any) -> Finished:
-    """The end of an answer without an error; `notices` is how many come with it."""
+    """The end of an answer of `max_tokens` without an error; `notices`: how many come with it."""
     given: dict[str, Any] = {"sampling": GREEDY, "max_tokens": 32, "reproducible": True} | options
+    given["sampling"] = unending(pair.vocab, given["sampling"])
     *_, finished = pair.answer(prompt, **given)
     assert isinstance(finished, Finished)
     assert finished.error is None

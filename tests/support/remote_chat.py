@@ -14,6 +14,7 @@ from specchat.runtime import Runtime
 from specengine.chat.chat_template import Turn
 from specengine.events import Chunk, Finished, Reviewed
 from specengine.sampling import SamplingParams
+from support.smollm import UNENDING
 
 QUESTION = "Tell a story about a fox and a crow."
 
@@ -42,8 +43,9 @@ async def ask(
     on_chunk: Callable[[Chunk], None] = lambda chunk: None,
     **options: Any,
 ) -> Finished:
-    """One answer, to its end."""
-    sampling = SamplingParams(temperature=0.7, seed=seed, logit_bias=logit_bias or {})
+    """One answer; without another `logit_bias` SmolLM2 goes on to `max_tokens`."""
+    bias = UNENDING if logit_bias is None else logit_bias
+    sampling = SamplingParams(temperature=0.7, seed=seed, logit_bias=bias)
     turns = [Turn("system", ""), Turn("user", question)]
     finished: Finished | None = None
     text: str | None = None if options.get("begun") else ""

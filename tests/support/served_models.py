@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from specengine.cancel import AbortFlag
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.context import Context
+from specengine.control.widths import STEPS, stable_step
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.sequence import as_tokens
@@ -33,7 +34,8 @@ class BigModel:
             self.model, n_ctx=1024, n_threads=1, abort=AbortFlag(), max_rows=128
         )
         self._context = Context(self._cache)
-        self._context.width_step = 2  # rows that do not depend on how many are asked for
+        # Rows that do not depend on how many are asked for.
+        self._context.width_step = stable_step(self._context) or STEPS[-1]
 
     def rows(self, tokens: list[int], last: int) -> NDArray[np.float32]:
         return self._thread.call(lambda: self._context.logits(as_tokens(tokens), last=last).copy())

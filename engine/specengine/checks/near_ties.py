@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.context import Context, Logits
+from specengine.sampling.noise import Noise
 from specengine.sequence import as_tokens
 
 Score = Callable[[Logits, int], NDArray[np.float64]]
@@ -52,6 +53,16 @@ class NearTies:
     def are_all(self) -> bool:
         """Whether every token is the maximum or a near-tie with it."""
         return self.widest_gap <= NEAR_TIE
+
+
+def noisy_score(seed: int, n_vocab: int) -> Score:
+    """The score of texts that were drawn with shared noise, at temperature 1 and untruncated."""
+    noise, ids = Noise(seed), np.arange(n_vocab, dtype=np.int32)
+
+    def score(row: Logits, position: int) -> NDArray[np.float64]:
+        return row.astype(np.float64) - np.log(noise.exponential(position, ids))
+
+    return score
 
 
 def teacher_force(

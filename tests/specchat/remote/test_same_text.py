@@ -22,6 +22,7 @@ from specengine.events import Finished
 from specengine.sampling import SamplingParams
 from support.buffering_proxies import BuffersUp
 from support.remote_chat import QUESTION, ask, remote_runtime
+from support.smollm import UNENDING
 from support.verify_server import VerifyServer, running_server
 
 
@@ -149,7 +150,7 @@ async def test_hints_find_another_way_where_uploads_are_held_back(
 async def test_a_banned_token_stays_away(server: VerifyServer, answers: list[Finished]) -> None:
     banned = (await plain(server, answers))[0]
     async with remote_runtime(server.url) as runtime:
-        finished = await ask(runtime, max_tokens=20, logit_bias={banned: float("-inf")})
+        finished = await ask(runtime, max_tokens=20, logit_bias={**UNENDING, banned: float("-inf")})
     assert len(finished.tokens) == 20
     assert banned not in finished.tokens
 

@@ -19,6 +19,12 @@ from support.verify_server import VerifyServer
 ASK = {"messages": [{"role": "user", "content": "Count to five."}], "max_tokens": 12, "seed": 3}
 
 
+@pytest.fixture(autouse=True)
+def _unending(server: VerifyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No token ends an answer: its length is what was asked for, whatever the CPU makes of it."""
+    monkeypatch.setattr(server.service.model.scheduler, "_eog", frozenset())
+
+
 @pytest.fixture
 def client(server: VerifyServer) -> Iterator[httpx.Client]:
     with server.client() as client:
@@ -160,7 +166,7 @@ async def test_who_leaves_while_nothing_comes_is_noticed(server: VerifyServer) -
         async with httpx.AsyncClient(base_url=server.url, trust_env=False) as client:
             with pytest.raises(httpx.ReadTimeout):
                 await client.post("/v1/chat/completions", json=ASK, timeout=0.3)
-        await asyncio.to_thread(server.wait_until, lambda: len(server.service.sessions) == before)
+        await asyncio.to_thread(server.wait_until, lambda: len(server.service.sessions) <= before)
     finally:
         may_go_on.set()
         server.service.limits = limits

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from specengine.serving.transcript import Transcript
+from support.smollm import UNENDING
 from support.verify_server import VerifyServer
 
 API = "/specchat/v1"
@@ -37,7 +38,7 @@ def session(client: httpx.Client) -> Iterator[str]:
 def request(**changes: Any) -> dict[str, Any]:
     return {
         **{"base": 0, "base_hash": ROOT, "append": PROMPT, "seed": 7, "max_tokens": 8},
-        **{"sampling": {"temperature": 0.9}},
+        **{"sampling": {"temperature": 0.9, "logit_bias": UNENDING}},
         **changes,
     }
 

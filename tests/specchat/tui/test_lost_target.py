@@ -31,11 +31,14 @@ from support.chat_app import Chat, StartChat
 from support.command_line import environment
 from support.remote_chat import QUESTION, ask, remote_runtime
 from support.serve_process import free_port, serving
+from support.smollm import UNENDING
 from support.verify_server import running_server
 
 _READY = b"Ask anything"  # stands in the empty prompt
 N = 160
-OPTIONS = AnswerOptions(sampling=SamplingParams(temperature=0.7, seed=5), max_tokens=N)
+OPTIONS = AnswerOptions(
+    sampling=SamplingParams(temperature=0.7, seed=5, logit_bias=UNENDING), max_tokens=N
+)
 
 
 @pytest.fixture(autouse=True)

@@ -47,11 +47,11 @@ def test_a_sound_pair_passes_everything(pair: Pair) -> None:
     # One prompt, greedy and seeded, lookup and model.
     assert figures["reproducible"]["texts"] == 4
     assert figures["reproducible"]["drafted"] > 0
-    assert figures["near-ties"]["tokens"] == 16
+    assert 0 < figures["near-ties"]["tokens"] <= 16
     assert figures["near-ties"]["widest_gap"] <= 0.75
     assert [len(p) for p in figures["sampling"]["p_values"].values()] == [1, 1, 1]
     assert figures["sampling"]["limit"] * 3 == pytest.approx(FALSE_ALARM)  # in all tests together
-    assert figures["self-draft"]["accepted"] == figures["self-draft"]["drafted"] == 5
+    assert figures["self-draft"]["accepted"] == figures["self-draft"]["drafted"] > 0
 
 
 class Scaled:

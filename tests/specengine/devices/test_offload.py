@@ -23,10 +23,9 @@ from specengine.llama.backends import device_list
 from specengine.llama.model import LlamaModel
 from specengine.model_files.gguf import read_gguf
 from specengine.pair import LoadedModel, LoadOptions, Pair
-from specengine.sampling import SamplingParams
+from support.pair_answers import unending
 
 CPU_AS_GPU = Device("CPU", "a GPU", free=8 << 30, total=8 << 30)
-GREEDY = SamplingParams(temperature=0)
 
 
 @pytest.fixture
@@ -55,7 +54,8 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
 
 def answer(loaded: Pair) -> Finished:
     prompt = loaded.vocab.tokenize("Name three colours:")
-    *_, finished = loaded.answer(prompt, GREEDY, max_tokens=8, draft_length=2)
+    sampling = unending(loaded.vocab)
+    *_, finished = loaded.answer(prompt, sampling, max_tokens=8, draft_length=2)
     assert isinstance(finished, Finished)
     return finished
 

@@ -26,6 +26,7 @@ from support.head_files import RandomHead, write_head
 from support.smollm import N_EMBD, N_VOCAB, RECORDED, RecordedSmolLM
 from support.weights import dequantized
 
+TOLERANCE = 0.3  # of quantized output matrices
 TEXT = [(37 * i + i * i) % 900 + 20 for i in range(150)]
 
 
@@ -153,14 +154,18 @@ def test_candidates_along_a_path(make: Any) -> None:
             expected = rig.reference.scores(text[-1], rig.read(text), k)
             rows = rig.head.draft(np.array(text, dtype=np.int32), k)
             before = {text[-1]}
-            for i in range(k):
-                candidates = {c for _, c in expected[i]}
+            for i, (logits, scores) in enumerate(expected):
+                wanted = {c for _, c in scores}
+                least = min(logits[c] for c in wanted)
                 for p in before:
                     row = rows.row([0] * (i - 1) + [p] if i else [])
-                    assert set(np.flatnonzero(np.isfinite(row)).tolist()) == candidates
-                    for c in candidates:
-                        assert row[c] == pytest.approx(expected[i][p, c], abs=0.3)
-                before = candidates
+                    found = set(np.flatnonzero(np.isfinite(row)).tolist())
+                    assert len(found) == len(wanted)
+                    # llama.cpp rounds activations to 8 bits: the last ones may be others as good.
+                    assert all(abs(logits[c] - least) < TOLERANCE for c in found ^ wanted)
+                    for c in found & wanted:
+                        assert row[c] == pytest.approx(scores[p, c], abs=TOLERANCE)
+                before = found & wanted
 
 
 def test_no_block_is_longer_than_a_batch(make: Any) -> None:

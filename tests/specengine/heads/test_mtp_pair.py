@@ -13,6 +13,8 @@ from specengine.sampling import SamplingParams
 from support.mtp_models import N_VOCAB, write_qwen35, write_step35
 from support.pair_answers import GREEDY, alone, run
 
+pytestmark = pytest.mark.kernels
+
 OPTIONS = LoadOptions(n_ctx=256, n_threads=1)
 PROMPT = [(7 * i + i * i) % (N_VOCAB - 1) for i in range(70)]
 WORDS = [chr(97 + i) if i < 26 else chr(39 + i) for i in range(N_VOCAB)]

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from specengine.cancel import AbortFlag
-from specengine.context import Context
+from specengine.context import Context, Logits
 from specengine.llama.batch_cache import LlamaBatchCache
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.sequence import Tokens
 from specengine.serving.batch_cache import Part
+from specengine.serving.stable_parts import stable_step
 from support.random_text import random_tokens
 
 N = 24
@@ -24,8 +25,11 @@ def model(tiny_model: Path) -> Iterator[LlamaModel]:
         yield loaded
 
 
-def part(sequence: int, tokens: Tokens, pos: int, rows: int) -> Part:
-    return Part(sequence, tokens, pos, slice(len(tokens) - rows, len(tokens)))
+def part(sequence: int, tokens: Tokens, pos: int, rows: int, step: int = 1) -> Part:
+    """The last `rows` of `tokens`, padded to a multiple of `step`."""
+    n = len(tokens)
+    padding = np.repeat(tokens[-1:], -n % step)
+    return Part(sequence, np.concatenate((tokens, padding)), pos, slice(n - rows, n))
 
 
 def test_rows_among_neighbours_are_bit_for_bit_those_of_the_sequence_alone(
@@ -33,22 +37,33 @@ def test_rows_among_neighbours_are_bit_for_bit_those_of_the_sequence_alone(
 ) -> None:
     text, other, third = (random_tokens(model.vocab.size, 300, seed) for seed in (1, 2, 3))
     abort = AbortFlag()
-    alone = LlamaKVCache(model, n_ctx=64, n_threads=2, abort=abort)
-    expected = Context(alone, width_step=2).logits(text[:N], last=12).copy()
-    alone.close()
     cache = LlamaBatchCache(model, n_sequences=3, n_ctx=512, n_threads=2, abort=abort, max_rows=16)
+    step = stable_step(cache)
+    if step is None:
+        pytest.skip("no width of passes is stable with these kernels")
+    alone = LlamaKVCache(model, n_ctx=64, n_threads=2, abort=abort)
+    expected = Context(alone, width_step=step).logits(text[:N], last=12).copy()
+    alone.close()
+
+    def decode(*parts: tuple[int, Tokens, int, int]) -> Logits:
+        """The rows of the last part."""
+        rows = cache.decode([part(*told, step) for told in parts])[-1].copy()
+        for sequence, tokens, pos, _ in parts:
+            cache.truncate(sequence, pos + len(tokens))
+        return rows
+
     # A neighbour beyond 256 tokens, one that is reading, and wrong hints that were taken back.
-    cache.decode([part(0, other[:270], 0, 0)])
-    cache.decode([part(2, text[:8], 0, 0), part(1, third[:20], 0, 0)])
-    cache.decode([part(0, other[270:273], 270, 1), part(2, text[8:13], 8, 1)])
-    cache.decode([part(2, np.append(text[13:14], third[:4]), 13, 2)])
+    decode((0, other[:270], 0, 0))
+    decode((2, text[:8], 0, 0), (1, third[:20], 0, 0))
+    decode((0, other[270:273], 270, 1), (2, text[8:13], 8, 1))
+    decode((2, np.append(text[13:14], third[:4]), 13, 2))
     cache.truncate(2, 13)
-    _, rows = cache.decode([part(1, third[20:50], 20, 0), part(2, text[13:15], 13, 2)])
-    found = [rows.copy()]
-    _, rows = cache.decode([part(0, other[273:275], 273, 2), part(2, text[15:N], 15, N - 15)])
-    found.append(rows.copy())
+    found = [
+        decode((1, third[20:50], 20, 0), (2, text[13:15], 13, 2)),
+        decode((0, other[273:275], 273, 2), (2, text[15:N], 15, N - 15)),
+    ]
     cache.close()
-    assert np.array_equal(np.concatenate(found)[-11:], expected[-11:])
+    assert np.array_equal(np.concatenate(found), expected[-11:])
 
 
 def test_a_sequence_can_be_emptied_and_used_again(model: LlamaModel) -> None:

@@ -18,6 +18,8 @@ from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
 from support.tiny_models import VOCABULARY, write_lfm2
 
+pytestmark = pytest.mark.kernels
+
 N_EMBD = 576
 MIDDLE = slice(N_EMBD, 2 * N_EMBD)
 TEXT = [(37 * i + i * i) % 900 + 20 for i in range(90)]

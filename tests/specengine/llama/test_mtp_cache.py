@@ -18,6 +18,8 @@ from specengine.llama.model import LlamaModel
 from specengine.llama.mtp_cache import FinalStates, MtpCache
 from support.mtp_models import N_EMBD, N_VOCAB, NumpyHeads, write_step35
 
+pytestmark = pytest.mark.kernels
+
 TEXT = [(7 * i + i * i) % N_VOCAB for i in range(150)]
 
 

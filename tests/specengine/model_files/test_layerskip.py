@@ -17,6 +17,8 @@ from specengine.model_files.layerskip import write_first_layers
 from support.gguf_files import write_gguf, write_out
 from support.tiny_models import write_lfm2
 
+pytestmark = pytest.mark.kernels
+
 N_VOCAB, N_EMBD, N_FF, N_LAYER = 40, 32, 64, 4
 
 
