@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ from specchat.remote.scoring.pair import ENGINES, ScoringServer, examine_scoring
 from specchat.remote.server import VerifyServer
 from specchat.remote.vocabulary import fetch_vocabulary
 from specchat.settings import load_settings
+from specchat.trials import try_out
 from specengine.control.costs import PassCosts
 from specengine.hybrid.scoring import ScoresError
 from specengine.llama.model import LlamaModel
@@ -86,7 +88,9 @@ def _scores(
     model = address.model or found.models[0]
     server = ScoringServer(address, key, found.kind, model, 0)
     registry = load_registry(locations.registry_file())
-    vocabulary = LlamaModel(ensure_model(registry.resolve(draft)), vocab_only=True)
+    path = ensure_model(registry.resolve(draft))
+    try_out(read_draft(path), vocab_only=True, on_event=lambda _: None, cancel=Event())
+    vocabulary = LlamaModel(path, vocab_only=True)
     try:
         return asyncio.run(examine_scoring(server, vocabulary.vocab, vocabulary.chat_template))
     except ScoresError as error:
