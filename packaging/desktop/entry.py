@@ -8,7 +8,12 @@ import os
 import runpy
 import sys
 
-CHILDREN = ("specchat", "specengine.llama.probe_child", "specchat.benchmark.neighbour")
+CHILDREN = (
+    "specchat",
+    "specengine.llama.probe_child",
+    "specengine.trial_child",
+    "specchat.benchmark.neighbour",
+)
 
 
 def restore_library_path() -> None:
