@@ -64,9 +64,10 @@ class OpenChat:
     async def save(self) -> bool:
         """Whether the store has all of this chat; where there is no store nothing can be kept.
 
-        Waits for one that is being opened.
+        Waits for one that is being opened, if there is anything to save.
         """
-        await self._is_known.wait()
+        if self.conversation.entries:
+            await self._is_known.wait()
         return self._saver is None or await self._saver.save()
 
     async def versions(self) -> Mapping[int, Sequence[int]] | None:
