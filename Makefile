@@ -14,7 +14,7 @@ WITH_KERNELS = $(if $(1),folder=$$($(BIN)/python packaging/llama/kernels.py $(1)
 	LLAMA_CPP_LIB_PATH="$$folder")
 COMPUTES := kernels and not model and not gpu
 QUICK := tests/specengine/llama tests/specengine/test_exactness.py tests/specengine/control \
-	tests/specengine/checks tests/specchat/server/test_completions.py tests/specchat/test_recall.py
+	tests/specengine/checks tests/specchat/server/test_completions.py tests/specchat/backends/test_recall.py
 
 .PHONY: chat test test-all test-kernels test-kernels-quick lint lock package clean runtime dev
 

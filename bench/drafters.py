@@ -20,17 +20,19 @@ from pathlib import Path
 import numpy as np
 
 from specchat.errors import SpecchatError
-from specengine.draft import Draft
-from specengine.drafters import Drafter
+from specengine.core.draft import Draft
+from specengine.core.drafter import Drafter
+from specengine.core.errors import SpecEngineError
+from specengine.core.limits import MAX_DRAFT
 from specengine.drafters.block import BlockDrafter
 from specengine.drafters.head import HeadDrafter
 from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelBased
-from specengine.drafting import DraftMethod
-from specengine.errors import SpecEngineError
-from specengine.model_files.compatibility import require_compatible
-from specengine.model_files.gguf import read_gguf
-from specengine.pair import MAX_DRAFT, LoadOptions, Pair
+from specengine.files.compatibility import require_compatible
+from specengine.files.gguf import read_gguf
+from specengine.load.drafting import DraftMethod
+from specengine.load.loaded_model import LoadOptions
+from specengine.load.pair import Pair
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
 from texts import Text, add_text_arguments, categories, model_file, target_texts

@@ -24,12 +24,13 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from specchat import locations
+from specchat.config import locations
 from specchat.models.registry import load_registry
+from specengine.cache.calibrate import measure_passes
 from specengine.checks.near_ties import NearTies, Score, noisy_score, teacher_force
-from specengine.control.calibrate import measure_passes
-from specengine.events import Finished
-from specengine.pair import LoadOptions, Pair
+from specengine.core.events import Finished
+from specengine.load.loaded_model import LoadOptions
+from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 
 KERNELS = Path(__file__).resolve().parents[1] / "packaging" / "llama" / "kernels.py"

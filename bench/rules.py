@@ -20,19 +20,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from expected import expected_standing
 from specchat.errors import SpecchatError
-from specengine.cancel import AbortFlag
-from specengine.draft import Draft
-from specengine.drafters import Drafter
-from specengine.drafting import Drafting
-from specengine.errors import SpecEngineError
-from specengine.model_files.compatibility import require_compatible
-from specengine.model_files.gguf import read_gguf
-from specengine.pair import MAX_DRAFT, LoadedModel, LoadOptions, Pair
+from specengine.core.cancel import AbortFlag
+from specengine.core.draft import Draft
+from specengine.core.drafter import Drafter
+from specengine.core.errors import SpecEngineError
+from specengine.core.limits import MAX_DRAFT
+from specengine.core.tokens import Tokens
+from specengine.files.compatibility import require_compatible
+from specengine.files.gguf import read_gguf
+from specengine.load.drafting import Drafting
+from specengine.load.loaded_model import LoadedModel, LoadOptions
+from specengine.load.pair import Pair
 from specengine.rules import make_rule
-from specengine.rules.expected import expected_standing
 from specengine.sampling import SamplingParams, Transforms
-from specengine.sequence import Tokens
 from texts import Text, add_text_arguments, categories, model_file, target_texts
 
 OPTIONS = LoadOptions(n_ctx=4096)

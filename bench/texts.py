@@ -11,15 +11,15 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from specchat import locations
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.suite import first_of_each_category, load_suite
+from specchat.config import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.growing_file import sha256_of
 from specchat.models.registry import load_registry
 from specengine.chat.chat_template import Turn, encode_chat
-from specengine.events import Finished
-from specengine.pair import Pair
+from specengine.core.events import Finished
+from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 
 PROMPTS = Path(__file__).parent / "prompts.jsonl"

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import hypothesis
 import pytest
 
-from specchat import locations
+from specchat.config import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import load_registry
-from specengine.cancel import AbortFlag
-from specengine.context import Context
-from specengine.control.widths import STEPS, stable_step
+from specengine.cache.context import Context
+from specengine.cache.widths import STEPS, stable_step
+from specengine.core.cancel import AbortFlag
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from support import ways

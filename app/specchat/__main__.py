@@ -1,5 +1,5 @@
 """`python -m specchat`."""
 
-from specchat.cli import main
+from specchat.cli.main import main
 
 main()

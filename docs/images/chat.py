@@ -13,11 +13,11 @@ from pathlib import Path
 
 from textual.widgets import TextArea
 
-from specchat import locations
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Runtime
+from specchat.chats import ChatStore
+from specchat.config import locations
 from specchat.models.registry import load_registry
-from specchat.runtime import Runtime
-from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services
 from specchat.tui.widgets.message import MessageView

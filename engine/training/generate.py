@@ -16,8 +16,8 @@ from pathlib import Path
 
 import torch
 
+from specengine.core.vocab import Vocab
 from specengine.llama.model import LlamaModel
-from specengine.vocab import Vocab
 from training import shards
 from training.conversations import Conversation, Markup
 from training.seeds import question

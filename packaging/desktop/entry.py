@@ -11,7 +11,7 @@ import sys
 CHILDREN = (
     "specchat",
     "specengine.llama.probe_child",
-    "specengine.trial_child",
+    "specengine.load.trial_child",
     "specchat.benchmark.neighbour",
 )
 
@@ -36,7 +36,7 @@ def main() -> None:
         del sys.argv[1:3]
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         return
-    from specchat.cli import main as specchat
+    from specchat.cli.main import main as specchat
 
     specchat()
 

@@ -7,9 +7,10 @@ import pytest
 from gguf import GGUFReader, GGUFWriter
 
 from pad_depth import PaddingError, pad_depth
-from specengine.events import Finished
-from specengine.model_files.gguf import read_gguf
-from specengine.pair import LoadOptions, Pair
+from specengine.core.events import Finished
+from specengine.files.gguf import read_gguf
+from specengine.load.loaded_model import LoadOptions
+from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 from support.gguf_files import write_out
 

@@ -11,7 +11,7 @@ import pytest
 
 import texts
 from specchat.benchmark.errors import BenchmarkError
-from specengine.pair import Pair
+from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 from support.fakes import FakeVocab
 from texts import Text, add_text_arguments, target_texts

@@ -6,11 +6,11 @@ import re
 import tomllib
 from pathlib import Path
 
-from specchat.cli import COMMANDS
-from specchat.settings import Settings
+from specchat.cli.main import COMMANDS
+from specchat.config.settings import Settings
+from specengine.core.statistics import DrafterCounts, Statistics
 from specengine.rules import RULES
 from specengine.sampling import SamplingParams
-from specengine.statistics import DrafterCounts, Statistics
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command-line.md").read_text("utf-8")
 

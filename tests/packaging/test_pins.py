@@ -82,6 +82,6 @@ def test_the_wheel_carries_the_probe_model_and_the_registry(tmp_path: Path) -> N
     )
     [wheel] = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"specengine/llama/probe.gguf", "specchat/models.toml", "specchat/cli.py"} <= names
+    assert {"specengine/llama/probe.gguf", "specchat/models.toml", "specchat/cli/main.py"} <= names
     assert {f"specchat/benchmark/{name}.jsonl" for name in ("prompts", "chats")} <= names
     assert not any(name.startswith(("app/", "engine/", "tests/")) for name in names)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from specchat import trials
+from specchat.backends import trials
 
 
 @pytest.fixture(autouse=True, scope="session")

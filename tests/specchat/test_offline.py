@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from specchat.backends.runtime import Runtime
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile, load_registry
-from specchat.runtime import Runtime
 from support.remote_chat import ask
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from specengine.checks.near_ties import NearTies, noisy_score, teacher_force
-from specengine.events import Finished
-from specengine.pair import LoadOptions, Pair
+from specengine.core.events import Finished
+from specengine.load.loaded_model import LoadOptions
+from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 
 GREEDY = SamplingParams(temperature=0)

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from textual.pilot import Pilot
 
+from specchat.chats import ChatStore
 from specchat.models.registry import Profile
-from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.widgets.message import MessageView

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from specchat import locations
+from specchat.config import locations
 
 # As conftest does: before a test points SPECCHAT_HOME elsewhere.
 _MODELS_DIR = locations.models_dir()

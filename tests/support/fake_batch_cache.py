@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from specengine.context import Logits
-from specengine.serving.batch_cache import Part
+from specengine.cache.context import Logits
+from specengine.serve.batch_cache import Part
 from support.fakes import PADDING_CELLS, Model
 
 

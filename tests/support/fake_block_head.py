@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from specengine.context import Context, Logits
-from specengine.heads.block_context import BlockContext
-from specengine.heads.features import Features
+from specengine.cache.block_context import BlockContext
+from specengine.cache.context import Context, Logits
+from specengine.cache.features import Features
 from support.fake_head import WIDTH, TextFeatures
 from support.fakes import FakeKVCache
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from specengine.context import Context, Logits
-from specengine.heads.features import Features
-from specengine.heads.head_context import HeadContext
-from specengine.sequence import Tokens
+from specengine.cache.context import Context, Logits
+from specengine.cache.features import Features
+from specengine.cache.head_context import HeadContext
+from specengine.core.tokens import Tokens
 from support.fakes import FakeKVCache
 
 WIDTH = 2

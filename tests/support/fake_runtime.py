@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Event
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
-from specchat.runtime import Event
 from specengine.chat.chat_template import Turn
-from specengine.events import Chunk, Finished, Progress
-from specengine.statistics import Statistics
+from specengine.core.events import Chunk, Finished, Progress
+from specengine.core.statistics import Statistics
 
 
 @dataclass

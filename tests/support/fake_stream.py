@@ -6,13 +6,14 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from specengine.core.events import Finished
 from specengine.drafters.model import ModelDrafter
-from specengine.events import Finished
-from specengine.hybrid.target_stream import StreamEvent
 from specengine.sampling import SamplingParams
-from specengine.serving.generation import Event, Generation
-from specengine.serving.scheduler import Scheduler
-from specengine.serving.transcript import Transcript
+from specengine.serve.generation import Generation
+from specengine.serve.scheduler import Scheduler
+from specengine.stream.committed import Event
+from specengine.stream.target_stream import StreamEvent
+from specengine.stream.transcript import Transcript
 from support.fake_batch_cache import FakeBatchCache
 from support.fakes import Model, markov
 from support.rig import Rig

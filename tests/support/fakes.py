@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.checkpoints import State
-from specengine.errors import BackendError
-from specengine.sequence import Tokens
+from specengine.cache.checkpoints import State
+from specengine.core.errors import BackendError
+from specengine.core.tokens import Tokens
 
 Model = Callable[[Sequence[int]], NDArray[np.float32]]
 """Logits of the next token, shape (n_vocab,), as a pure function of all tokens before it."""

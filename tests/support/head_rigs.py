@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from specengine.context import Context
-from specengine.control.controller import Offer
-from specengine.drafters import Drafter
+from specengine.cache.context import Context
+from specengine.core.distribution import Distribution
+from specengine.core.drafter import Drafter, Offer
+from specengine.core.tokens import Tokens
 from specengine.drafters.block import BlockDrafter
 from specengine.drafters.head import HeadDrafter
+from specengine.loop.target import LocalTarget
 from specengine.sampling import SamplingParams, Transforms
-from specengine.sampling.distribution import Distribution
-from specengine.sequence import Tokens
-from specengine.target import LocalTarget
 from support.fake_block_head import FakeBlockHead, blocks_beside
 from support.fake_head import FakeHead, head_beside
 from support.fakes import markov

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specengine.core.distribution import Distribution
 from specengine.llama import library
 from specengine.sampling import SamplingParams
-from specengine.sampling.distribution import Distribution
 
 _CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 

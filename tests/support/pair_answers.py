@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from specengine.events import Finished
-from specengine.pair import Pair
+from specengine.core.events import Finished
+from specengine.core.vocab import Vocab
+from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
-from specengine.vocab import Vocab
 
 GREEDY = SamplingParams(temperature=0)
 QUESTION = "Name three primary colours."

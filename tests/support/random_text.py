@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specengine.sequence import Tokens
+from specengine.core.tokens import Tokens
 
 
 def random_tokens(n_vocab: int, n: int, seed: int) -> Tokens:

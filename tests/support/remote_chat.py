@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Runtime
+from specchat.backends.verify_server.pair import RemoteOptions
 from specchat.models.registry import Profile, load_registry
-from specchat.remote.pair import RemoteOptions
-from specchat.runtime import Runtime
 from specengine.chat.chat_template import Turn
-from specengine.events import Chunk, Finished, Reviewed
+from specengine.core.events import Chunk, Finished, Reviewed
 from specengine.sampling import SamplingParams
 from support.smollm import UNENDING
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context
+from specengine.cache.context import Context
 from specengine.control.controller import FixedDraftLength
-from specengine.drafters import Drafter
+from specengine.core.cancel import AbortFlag
+from specengine.core.drafter import Drafter
+from specengine.core.events import Chunk, Finished
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter
-from specengine.events import Chunk, Finished
-from specengine.generate import generate
-from specengine.inspection import InspectedRound
+from specengine.loop.generate import generate
+from specengine.loop.inspection import InspectedRound
+from specengine.loop.target import LocalTarget
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.target import LocalTarget
 from support.fakes import FakeKVCache, FakeVocab, Model
 
 GREEDY = SamplingParams(temperature=0)

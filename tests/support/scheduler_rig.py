@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from specengine.control.costs import PassCosts
+from specengine.cache.costs import PassCosts
 from specengine.sampling import SamplingParams
-from specengine.serving.generation import Committed, Ended, Event, Generation
-from specengine.serving.scheduler import Scheduler
-from specengine.serving.transcript import Transcript
+from specengine.serve.generation import Generation
+from specengine.serve.scheduler import Scheduler
+from specengine.stream.committed import Committed, Ended, Event
+from specengine.stream.transcript import Transcript
 from support.fake_batch_cache import FakeBatchCache
 from support.fakes import Model, markov
 

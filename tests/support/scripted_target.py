@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
-from specchat.remote.address import parse_address
-from specchat.remote.server import VerifyServer
+from specchat.backends.verify_server.client import VerifyServer
+from specchat.wire.address import parse_address
 
 Said = dict[str, Any] | bytes | Exception
 """A line, bytes as they are, or what breaks the connection."""

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.cancel import AbortFlag
+from specengine.cache.context import Context
+from specengine.cache.widths import STEPS, stable_step
 from specengine.chat.chat_template import Turn, encode_chat
-from specengine.context import Context
-from specengine.control.widths import STEPS, stable_step
+from specengine.core.cancel import AbortFlag
+from specengine.core.thread import EngineThread
+from specengine.core.tokens import as_tokens
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
-from specengine.sequence import as_tokens
-from specengine.thread import EngineThread
 from support.scoring_stand_ins import ScoringStandIn, running
 
 

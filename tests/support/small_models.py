@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from specengine.draft import Draft, Verdict
-from specengine.sampling.distribution import Distribution
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft, Verdict
 from support.exact import outcomes
 
 Prefix = tuple[int, ...]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.context import Context
+from specengine.cache.context import Context
 from specengine.llama import library
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel

@@ -15,8 +15,8 @@ from specchat.server.app import make_app
 from specchat.server.keys import Keys
 from specchat.server.limits import Limits
 from specchat.server.service import Service
-from specengine.model_files.gguf import read_gguf
-from specengine.serving.served import ServedModel, ServeOptions
+from specengine.files.gguf import read_gguf
+from specengine.load.served import ServedModel, ServeOptions
 from support.loopback import listening
 
 

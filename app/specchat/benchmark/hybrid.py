@@ -16,6 +16,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from specchat.backends.verify_server import client as server
+from specchat.backends.verify_server.pair import RemoteOptions, RemotePair, wire_settings
+from specchat.backends.verify_server.preparation import PreparedRemote, prepare_remote
+from specchat.backends.verify_server.stream import OnLoss, RemoteStream, Request
 from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, rows_of
@@ -27,23 +31,19 @@ from specchat.benchmark.suite import Item
 from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
-from specchat.remote import server
-from specchat.remote.keys import Keys
-from specchat.remote.network import NetworkThread
-from specchat.remote.pair import RemoteOptions, RemotePair, wire_settings
-from specchat.remote.preparation import PreparedRemote, prepare_remote
-from specchat.remote.stream import OnLoss, RemoteStream, Request
 from specchat.version import __version__
-from specengine.cancel import AbortFlag
+from specchat.wire.keys import Keys
+from specchat.wire.network import NetworkThread
 from specengine.chat.chat_template import Turn, encode_chat
-from specengine.errors import SpecEngineError
-from specengine.events import Finished, Progress
-from specengine.pair import LoadOptions
+from specengine.core.cancel import AbortFlag
+from specengine.core.errors import SpecEngineError
+from specengine.core.events import Finished, Progress
+from specengine.core.statistics import Statistics
+from specengine.load.loaded_model import LoadOptions
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.serving.generation import Committed, Ended
-from specengine.serving.transcript import Transcript
-from specengine.statistics import Statistics
+from specengine.stream.committed import Committed, Ended
+from specengine.stream.transcript import Transcript
 
 ROUND_TRIPS_MS = (0.0, 20.0, 50.0, 100.0, 200.0)
 ASKING_DRAFT_LENGTH = 4

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from specchat.benchmark.report import Machine, ModelInfo
 from specchat.benchmark.simulation import Scene, ask_and_wait, duplex, streaming
-from specengine.control.costs import PassCosts
+from specengine.cache.costs import PassCosts
 from specengine.sampling import SamplingParams
 
 Way = Literal["streaming", "hybrid", "asking"]

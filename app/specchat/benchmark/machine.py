@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 
 from specchat.benchmark.report import Machine, ModelFile, ModelInfo
-from specchat.diagnosis import system_info
+from specchat.doctor.diagnosis import system_info
 from specchat.models.growing_file import sha256_of
+from specengine.files.gguf import read_gguf
 from specengine.llama import library
 from specengine.llama.cpu import this_cpu
-from specengine.model_files.gguf import read_gguf
 
 _OPENMP = ("GOMP_", "OMP_", "KMP_")
 

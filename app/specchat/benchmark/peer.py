@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from specchat.backends.runtime import Runtime
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.report import Measured, OwnTiming
 from specchat.benchmark.sides import Answer, Stopwatch, digest
-from specchat.runtime import Runtime
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.sampling import SamplingParams
 

@@ -9,14 +9,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from specchat.backends.runtime import Runtime
 from specchat.benchmark.peer import PEER, PEER_ALONE, PeerSide
 from specchat.benchmark.peer_server import PeerModels, PeerServer
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import Profile, Registry
-from specchat.runtime import Runtime
-from specengine.events import Progress
-from specengine.heads.files import is_head
-from specengine.model_files.gguf import read_gguf
+from specengine.core.events import Progress
+from specengine.files.gguf import read_gguf
+from specengine.files.head_files import is_head
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from specengine.events import FinishReason
+from specengine.core.events import FinishReason
 from specengine.sampling import SamplingParams
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from specchat.backends.verify_server.pair import RemotePair
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.suite import Item
-from specchat.remote.pair import RemotePair
 from specengine.chat.chat_template import Turn, encode_chat
-from specengine.pair import Pair
+from specengine.load.pair import Pair
 
 
 def require_room(

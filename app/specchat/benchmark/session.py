@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Runtime
 from specchat.benchmark.conditions import Condition
 from specchat.benchmark.energy import EnergyMeter
 from specchat.benchmark.machine import describe_file, describe_machine, describe_model
@@ -26,12 +27,11 @@ from specchat.benchmark.suite import Item
 from specchat.benchmark.summary import ALONE, bound, comparisons, figures
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile, Registry
-from specchat.runtime import Runtime
 from specchat.version import __version__
 from specengine.chat.chat_template import Turn
-from specengine.devices.placement import GpuLayers
-from specengine.errors import SpecEngineError
-from specengine.events import Progress
+from specengine.core.errors import SpecEngineError
+from specengine.core.events import Progress
+from specengine.llama.placement import GpuLayers
 from specengine.llama.threads import default_threads
 
 _PREFIX = 256  # tokens before the passes whose cost is measured

@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Protocol
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Runtime
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.report import Measured, OwnTiming
 from specchat.benchmark.summary import ALONE
-from specchat.runtime import Runtime
 from specengine.chat.chat_template import Turn
-from specengine.events import Chunk, Finished
-from specengine.pair import MAX_DRAFT, Pair
+from specengine.core.events import Chunk, Finished
+from specengine.core.limits import MAX_DRAFT
+from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 
 ADAPTIVE = "adaptive"

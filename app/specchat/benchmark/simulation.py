@@ -1,7 +1,7 @@
 """How fast drafting for a target elsewhere is, from what passes, drafts and round trips take.
 
-A discrete-event simulation of `specengine.hybrid.duplex` on one side of a line and
-`specengine.serving` on the other, for machines on which both together would fight for the same
+A discrete-event simulation of `specengine.stream.duplex` on one side of a line and
+`specengine.serve` on the other, for machines on which both together would fight for the same
 cores. What is measured goes in: v(n), d, and how often the draft's next token is the target's.
 """
 

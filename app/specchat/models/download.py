@@ -22,8 +22,8 @@ from specchat.models.http import Remote, new_client, transfer
 from specchat.models.registry import Model
 from specchat.models.sizes import readable_size
 from specchat.models.sources import Piece, locate
-from specengine.errors import ModelFileError
-from specengine.model_files.gguf import read_gguf
+from specengine.core.errors import ModelFileError
+from specengine.files.gguf import read_gguf
 
 ProgressCallback = Callable[[int, int], None]
 """Called with bytes done and bytes in all (0 where nobody knows yet)."""

@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 from threading import Event
 
-from specchat import locations
+from specchat.config import locations
+from specchat.config.settings import load_settings
 from specchat.models.download import NoticeCallback, ProgressCallback, Unfinished, download
 from specchat.models.errors import DownloadError
 from specchat.models.lock import locked
 from specchat.models.registry import Model
 from specchat.models.store import ModelStore
-from specchat.settings import load_settings
 
 _log = logging.getLogger(__name__)
 

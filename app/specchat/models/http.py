@@ -16,8 +16,8 @@ import httpx
 
 from specchat.models.errors import DownloadCancelledError, DownloadError, SourceError
 from specchat.models.growing_file import GrowingFile
-from specchat.proxies import UNUSABLE, explain_proxies
 from specchat.version import __version__
+from specchat.wire.proxies import UNUSABLE, explain_proxies
 
 ATTEMPTS = 5
 """Failures in a row after which a source is given up; any progress starts the count anew."""

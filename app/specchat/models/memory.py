@@ -10,9 +10,9 @@ import psutil
 
 from specchat.models.errors import MemoryShortageError
 from specchat.models.sizes import readable_size
-from specengine.devices.offload import plan
-from specengine.devices.placement import GpuLayers
-from specengine.model_files.gguf import GGUF
+from specengine.files.gguf import GGUF
+from specengine.llama.offload import plan
+from specengine.llama.placement import GpuLayers
 
 _CGROUP = Path("/sys/fs/cgroup")
 _OWN_CGROUP = Path("/proc/self/cgroup")
@@ -29,7 +29,7 @@ def require_memory(
 ) -> None:
     """Raises MemoryShortageError, with all sizes, where the pair needs more than is available: of
     main memory, for all that no GPU with memory of its own takes; see
-    `specengine.devices.offload.plan`.
+    `specengine.llama.offload.plan`.
     """
     models = [gguf for gguf in (draft, target) if gguf is not None]
     wanted = [gpu_layers.draft, gpu_layers.target][-len(models) :]

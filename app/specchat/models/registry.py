@@ -20,11 +20,11 @@ from pydantic import (
     model_validator,
 )
 
-from specchat import locations
+from specchat.config import locations
 from specchat.models.errors import RegistryError
 from specchat.models.scan import scan
 from specchat.models.sources import problem
-from specchat.remote.address import is_url
+from specchat.wire.address import is_url
 from specengine.sampling import SamplingParams
 
 DRAFTERS_WITHOUT_MODEL = ("none", "lookup", "mtp", "auto")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from specchat import locations
+from specchat.config import locations
 
 Keeper = Literal["specchat", "Hugging Face", "LM Studio", "Ollama", "llama.cpp"]
 

@@ -14,7 +14,7 @@ from threading import Event
 
 import httpx
 
-from specchat import locations
+from specchat.config import locations
 from specchat.models.errors import SourceError
 from specchat.models.http import Remote, head
 from specchat.models.package_index import find_wheel

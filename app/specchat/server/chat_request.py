@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
-from specchat.server.messages import Integer, Real
 from specchat.server.refusal import Refusal
+from specchat.wire.messages import Integer, Real
 from specengine.chat.chat_template import Turn
-from specengine.errors import SamplingError
+from specengine.core.errors import SamplingError
 from specengine.sampling import SamplingParams
 from specengine.sampling.params import MOST, TokenId
 

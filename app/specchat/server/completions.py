@@ -20,10 +20,11 @@ from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session
 from specengine.chat.answer_text import AnswerText
 from specengine.chat.chat_template import encode_chat
-from specengine.errors import TemplateError
+from specengine.core.errors import TemplateError
 from specengine.sampling import SamplingParams
-from specengine.serving.generation import Committed, Generation
-from specengine.serving.transcript import Transcript
+from specengine.serve.generation import Generation
+from specengine.stream.committed import Committed
+from specengine.stream.transcript import Transcript
 
 _SILENCE = b": still here\n\n"  # a comment, so that nothing on the way closes the connection
 

@@ -7,10 +7,10 @@ import hmac
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from specchat.config.private_file import read_private
 from specchat.errors import SpecchatError
-from specchat.private_file import read_private
-from specchat.remote.address import is_loopback
 from specchat.server.refusal import Refusal
+from specchat.wire.address import is_loopback
 
 KEY_VARIABLE = "SPECCHAT_SERVER_KEY"
 _SHORTEST = 16  # characters of a key

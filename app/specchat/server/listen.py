@@ -14,9 +14,9 @@ from types import FrameType
 import uvicorn
 
 from specchat.errors import SpecchatError
-from specchat.remote.address import is_loopback
 from specchat.server.app import make_app
 from specchat.server.service import Service
+from specchat.wire.address import is_loopback
 
 logger = logging.getLogger("specchat.server")
 

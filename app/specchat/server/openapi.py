@@ -8,8 +8,8 @@ from pydantic.json_schema import models_json_schema
 
 from specchat.server.bodies import JSON, NDJSON
 from specchat.server.chat_request import ChatCompletion
-from specchat.server.messages import Generate, Hint, NewSession
 from specchat.version import __version__
+from specchat.wire.messages import Generate, Hint, NewSession
 
 _ERRORS = {
     "400": "malformed",

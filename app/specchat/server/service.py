@@ -13,15 +13,16 @@ from starlette.requests import Request
 from specchat.server.bodies import M, read_message
 from specchat.server.keys import Keys
 from specchat.server.limits import Limits
-from specchat.server.messages import FEATURES, PROTOCOL
 from specchat.server.metrics import Metrics
 from specchat.server.refusal import Refusal
 from specchat.server.sessions import Answer, Session, Sessions
 from specchat.version import __version__
-from specengine.model_files.gguf import GGUF
-from specengine.model_files.vocabulary_file import vocabulary_of
-from specengine.serving.generation import Committed, Event, Generation
-from specengine.serving.served import MAX_DRAFT, ServedModel
+from specchat.wire.messages import FEATURES, PROTOCOL
+from specengine.files.gguf import GGUF
+from specengine.files.vocabulary_file import vocabulary_of
+from specengine.load.served import MAX_DRAFT, ServedModel
+from specengine.serve.generation import Generation
+from specengine.stream.committed import Committed, Event
 
 
 @dataclass

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from specchat.server.refusal import Refusal
-from specengine.serving.generation import Committed, Ended, Event, Generation
-from specengine.serving.transcript import Transcript
+from specengine.serve.generation import Generation
+from specengine.stream.committed import Committed, Ended, Event
+from specengine.stream.transcript import Transcript
 
 _MAX_UNREAD = 4096  # events that a client may leave unread
 

@@ -9,23 +9,23 @@ from threading import Event
 
 import click
 
-from specchat import locations
-from specchat.commands.event_progress import EventProgress
+from specchat.backends.preparation import prepare
+from specchat.cli.event_progress import EventProgress
+from specchat.config import locations
+from specchat.config.settings import load_settings
 from specchat.errors import SpecchatError
 from specchat.models.memory import require_memory
 from specchat.models.registry import Model, Profile, load_registry
+from specchat.models.selection import other_context, select_profile, served_profile
 from specchat.models.store import ModelStore
-from specchat.preparation import prepare
-from specchat.remote.address import is_url
-from specchat.selection import other_context, select_profile, served_profile
+from specchat.printable import one_line
 from specchat.server.keys import load_keys
 from specchat.server.limits import Limits
 from specchat.server.listen import Listen, check_exposure, log_json, serve
 from specchat.server.service import Service
-from specchat.settings import load_settings
-from specchat.tui.printable import one_line
-from specengine.model_files.gguf import read_gguf
-from specengine.serving.served import ServedModel, ServeOptions
+from specchat.wire.address import is_url
+from specengine.files.gguf import read_gguf
+from specengine.load.served import ServedModel, ServeOptions
 
 
 @dataclass(frozen=True, slots=True)

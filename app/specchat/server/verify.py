@@ -14,15 +14,16 @@ from starlette.responses import JSONResponse, Response
 
 from specchat.server.answer_stream import AnswerStream
 from specchat.server.bodies import NDJSON, check_ids, parse, read_lines
-from specchat.server.messages import PROTOCOL, Generate, Hint, NewSession
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session, now_us
-from specengine.errors import BackendError, GrammarError
+from specchat.wire.messages import PROTOCOL, Generate, Hint, NewSession
+from specengine.core.errors import BackendError, GrammarError
+from specengine.llama.grammar import Grammar
+from specengine.load.served import MAX_DRAFT
 from specengine.sampling import SamplingParams
-from specengine.sampling.grammar import Grammar
-from specengine.serving.generation import Committed, Ended, Event, Generation
-from specengine.serving.served import MAX_DRAFT
+from specengine.serve.generation import Generation
+from specengine.stream.committed import Committed, Ended, Event
 
 _SMALL = 4096  # bytes of a body that has no lists in it
 

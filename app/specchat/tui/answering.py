@@ -9,15 +9,15 @@ from dataclasses import replace
 from textual.content import Content
 from textual.screen import Screen
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.chats.records import Status
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile
-from specchat.storage.records import Status
+from specchat.printable import one_line
 from specchat.tui.background import Background
 from specchat.tui.conversation import Entry
 from specchat.tui.engine import Engine
 from specchat.tui.open_chat import OpenChat
-from specchat.tui.printable import one_line
 from specchat.tui.services import Services
 from specchat.tui.versions import Versions
 from specchat.tui.widgets.chat_title import ChatTitle
@@ -27,9 +27,9 @@ from specchat.tui.widgets.queue import Queue
 from specchat.tui.widgets.status_line import StatusLine, progress_content
 from specchat.tui.widgets.transcript import Transcript
 from specengine.chat.chat_template import Turn
-from specengine.errors import SpecEngineError
-from specengine.events import Chunk, Finished, FinishReason, Progress, Reviewed
-from specengine.inspection import InspectedRound
+from specengine.core.errors import SpecEngineError
+from specengine.core.events import Chunk, Finished, FinishReason, Progress, Reviewed
+from specengine.loop.inspection import InspectedRound
 
 _FRAMES_PER_S = 15
 

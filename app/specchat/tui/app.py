@@ -15,7 +15,7 @@ from textual.driver import Driver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
-from specchat.tui.printable import printable
+from specchat.printable import printable
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.services import Services
 from specchat.tui.theme import DARK, THEMES

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
 from specchat.tui.services import Runtime
 from specengine.chat.chat_template import Turn
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from specchat.storage.records import Chat, Message, Role, Status
+from specchat.chats.records import Chat, Message, Role, Status
 from specengine.chat.chat_template import Turn
-from specengine.chat.unverified import Begun
-from specengine.events import Chunk, Finished, Reviewed, Unverified, Version
-from specengine.inspection import InspectedRound
+from specengine.core.events import Chunk, Finished, Reviewed, Unverified, Version
+from specengine.loop.inspection import InspectedRound
+from specengine.stream.unverified import Begun
 
 
 @dataclass(eq=False, slots=True)

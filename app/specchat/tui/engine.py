@@ -7,16 +7,16 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Event
 from specchat.errors import SpecchatError
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
-from specchat.runtime import Event
 from specchat.tui.services import Runtime
 from specengine.chat.chat_template import Turn
-from specengine.errors import CancelledError, SpecEngineError
-from specengine.events import Finished, Progress
-from specengine.statistics import Statistics
+from specengine.core.errors import CancelledError, SpecEngineError
+from specengine.core.events import Finished, Progress
+from specengine.core.statistics import Statistics
 
 logger = logging.getLogger(__name__)
 

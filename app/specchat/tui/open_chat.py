@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from specchat.chats import ChatStore
 from specchat.errors import SpecchatError
-from specchat.storage import ChatStore
 from specchat.tui.conversation import Conversation
 from specchat.tui.recorder import Recorder
 from specchat.tui.saver import Report, Saver

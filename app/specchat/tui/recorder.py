@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from specchat.storage import ChatStore, GoneError
-from specchat.storage.records import Status
+from specchat.chats import ChatStore, GoneError
+from specchat.chats.records import Status
 from specchat.tui.conversation import Conversation, Entry
-from specengine.events import Unverified, Version
+from specengine.core.events import Unverified, Version
 
 
 @dataclass(frozen=True, slots=True)

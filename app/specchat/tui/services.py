@@ -6,18 +6,18 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Event
+from specchat.chats import ChatStore
 from specchat.models.registry import Model, Profile, Registry
 from specchat.models.scan import Found
-from specchat.runtime import Event
-from specchat.storage import ChatStore
 from specchat.tui.theme import DARK
 from specengine.chat.chat_template import Turn
-from specengine.events import Progress
+from specengine.core.events import Progress
 
 
 class Runtime(Protocol):
-    """The models behind the chat; `specchat.runtime.Runtime` is the real one."""
+    """The models behind the chat; `specchat.backends.runtime.Runtime` is the real one."""
 
     @property
     def profile(self) -> Profile | None:

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Sequence
 
 from specengine.chat.stop import StopFilter
-from specengine.vocab import Vocab
+from specengine.core.vocab import Vocab
 
 
 class AnswerText:

@@ -13,8 +13,8 @@ from typing import Literal
 
 from specengine.chat.guard import BREAK, Guard, guard_for
 from specengine.chat.template_sandbox import compiled
-from specengine.errors import TemplateError
-from specengine.vocab import Vocab
+from specengine.core.errors import TemplateError
+from specengine.core.vocab import Vocab
 
 CHATML = (
     "{% for message in messages %}"

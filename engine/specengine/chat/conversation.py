@@ -6,8 +6,8 @@ import bisect
 from collections.abc import Callable, Sequence
 
 from specengine.chat.chat_template import Turn
-from specengine.errors import ContextFullError
-from specengine.sequence import as_tokens, common_prefix
+from specengine.core.errors import ContextFullError
+from specengine.core.tokens import as_tokens, common_prefix
 
 _UNSETTLED = 2  # of the last tokens, which the next letters may change
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specengine.vocab import Vocab
+from specengine.core.vocab import Vocab
 
 BREAK = "\udc00"
 """Where a text is cut before it is tokenized: a lone surrogate, which no cleaned text holds."""

@@ -26,8 +26,8 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import pass_environment, pass_eval_context
 
-from specengine.errors import TemplateError
-from specengine.watch import LimitExceededError, watched
+from specengine.chat.watch import LimitExceededError, watched
+from specengine.core.errors import TemplateError
 
 MAX_LENGTH = 16_000_000
 """Characters of a text, or items of a list, that one operation may make; also of the result."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specengine.sampling.distribution import Distribution
+from specengine.core.distribution import Distribution
 
 _LEAST_EXPECTED = 5.0  # below this the statistic does not follow the chi-square law
 

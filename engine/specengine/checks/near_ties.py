@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.context import Context, Logits
+from specengine.cache.context import Context, Logits
+from specengine.core.tokens import as_tokens
 from specengine.sampling.noise import Noise
-from specengine.sequence import as_tokens
 
 Score = Callable[[Logits, int], NDArray[np.float64]]
 """What is largest for the chosen token, shape (n_vocab,) in nats, of its logits and position."""

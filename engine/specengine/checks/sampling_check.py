@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specengine.cache.context import Context
 from specengine.checks.chi_square import ChiSquare, chi_square
-from specengine.context import Context
-from specengine.draft import Draft
-from specengine.drafters import Drafter
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft
+from specengine.core.drafter import Drafter
+from specengine.core.tokens import Tokens, as_tokens
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
-from specengine.sampling.distribution import Distribution
-from specengine.sequence import Tokens, as_tokens
 
 Text = tuple[int, ...]
 _LENGTH = 2

@@ -9,16 +9,16 @@ from typing import Any
 from specengine.checks.near_ties import NEAR_TIE, NearTies, teacher_force
 from specengine.checks.sampling_check import check_rule, evaluate
 from specengine.control.controller import FixedDraftLength
+from specengine.core.errors import BackendError, CancelledError
+from specengine.core.events import Chunk, Finished
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter
-from specengine.drafting import DraftMethod
-from specengine.errors import BackendError, CancelledError
-from specengine.events import Chunk, Finished
-from specengine.generate import generate
-from specengine.pair import Pair
+from specengine.load.drafting import DraftMethod
+from specengine.load.pair import Pair
+from specengine.loop.generate import generate
+from specengine.loop.target import LocalTarget
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.target import LocalTarget
 
 FALSE_ALARM = 0.001
 """How often the sampling check fails where nothing is wrong."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from specengine.control.account import CREDIT, Account
-from specengine.control.pace import AdaptivePace, Pace
+from specengine.control.pace import AdaptivePace
 from specengine.control.survival import Survival
+from specengine.core.drafter import Offer, Pace
 
 # A draft has to promise this much more than the target alone: estimates are noisy, and a promise
 # that is not kept is paid by the person.
@@ -21,37 +22,6 @@ _RETRY = 2.0  # … where it is not expected to pay
 _TRIAL_LENGTH = 4
 _HOPE = 0.95  # acceptance of a draft model in a text that suits it
 _WORTH_TRYING = 1.2  # speed-up that has to be hoped for
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a drafter could propose for the present prefix, before it does any work for it."""
-
-    kind: str
-    """Drafts that succeed alike: the drafter, and how sure it is. Survival is kept for each."""
-    available: int
-    """Draft tokens it could propose."""
-    prior: float
-    """Acceptance of the first draft token, until some of this kind were tried."""
-    start_s: float = 0.0
-    """Seconds before its first draft token: what its own cache lacks."""
-    token_s: float = 0.0
-    """Seconds for each draft token."""
-    together_s: Callable[[int], float] | None = None
-    """Seconds for k draft tokens, where that is not k times `token_s`, which then is 0."""
-    family: str = ""
-    """Kinds of one family fare alike in a text: what fails for one lowers the hopes of all."""
-    paced: bool = False
-    """Whether its drafter asks a `Pace` before each draft token."""
-
-    def seconds(self, k: int) -> float:
-        """Seconds for `k` draft tokens, after the start."""
-        return k * self.token_s if self.together_s is None else self.together_s(k)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether its draft tokens cost nothing to make."""
-        return self.together_s is None and not self.token_s
 
 
 @dataclass(frozen=True, slots=True)

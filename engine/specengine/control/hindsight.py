@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specengine.control.controller import Offer
+from specengine.core.drafter import Offer
 
 GUESSED = 2  # draft tokens: what stands beyond them shows in the guesses that follow
 

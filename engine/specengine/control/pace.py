@@ -8,23 +8,8 @@ and the distribution q that it would be drawn from. Dropping a token that was dr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from specengine.control.survival import Survival
-
-
-class Pace(Protocol):
-    """Asked by a drafter that can stop at any token."""
-
-    def another(self) -> bool:
-        """Before each draft pass: whether what it may bring is worth it."""
-        ...
-
-    def draws(self, confidence: float) -> bool:
-        """Before a token is drawn from q, whose highest probability is `confidence`: whether it is
-        worth a place in the target's pass. Where not, the draft ends.
-        """
-        ...
 
 
 class AdaptivePace:

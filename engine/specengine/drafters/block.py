@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from specengine.control.controller import Offer
-from specengine.draft import Draft
+from specengine.cache.block_context import BlockContext
+from specengine.core.draft import Draft
+from specengine.core.drafter import Offer
+from specengine.core.tokens import Tokens
 from specengine.drafters.drawing import draw
 from specengine.drafters.head_based import HeadBased
 from specengine.drafters.model import PRIOR
 from specengine.drafters.parallel import NAME
-from specengine.heads.block_context import BlockContext
-from specengine.sequence import Tokens
 
 
 class BlockDrafter(HeadBased[BlockContext]):

@@ -6,10 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
-from specengine.context import Logits
+from specengine.cache.context import Logits
+from specengine.core.tokens import Tokens
+from specengine.core.vocab import Vocab
 from specengine.drafters.translation import SharedTokens, Translation
-from specengine.sequence import Tokens
-from specengine.vocab import Vocab
 
 
 class Bridge(Protocol):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from specengine.context import Logits
-from specengine.control.pace import Pace
-from specengine.draft import Draft
-from specengine.errors import NothingToDrawError
+from specengine.cache.context import Logits
+from specengine.core.draft import Draft
+from specengine.core.drafter import Pace
+from specengine.core.errors import NothingToDrawError
+from specengine.core.tokens import TokenBuffer, Tokens
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
-from specengine.sequence import TokenBuffer, Tokens
 
 
 def draw(

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from operator import index
 from typing import TypeVar, cast
 
-from specengine.cancel import AbortFlag, time_limit
-from specengine.control.controller import Offer
-from specengine.control.pace import Pace
-from specengine.draft import Draft
-from specengine.drafters import Drafter, PacedDrafter
-from specengine.errors import CancelledError, DraftError
-from specengine.sequence import Tokens
+from specengine.core.cancel import AbortFlag, time_limit
+from specengine.core.draft import Draft
+from specengine.core.drafter import Drafter, Offer, Pace, PacedDrafter
+from specengine.core.errors import CancelledError, DraftError
+from specengine.core.tokens import Tokens
 
 logger = logging.getLogger(__name__)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specengine.context import Logits
-from specengine.control.controller import Offer
-from specengine.control.costs import WIDEST
-from specengine.control.pace import Pace
-from specengine.draft import Draft
+from specengine.cache.context import Logits
+from specengine.cache.costs import WIDEST
+from specengine.cache.head_context import HeadContext
+from specengine.core.draft import Draft
+from specengine.core.drafter import Offer, Pace
+from specengine.core.tokens import TokenBuffer, Tokens
 from specengine.drafters.drawing import draw
 from specengine.drafters.head_based import HeadBased
-from specengine.heads.head_context import HeadContext
-from specengine.sequence import TokenBuffer, Tokens
 
 _PRIOR = 0.5
 

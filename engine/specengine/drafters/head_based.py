@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
-from specengine.cancel import AbortFlag
-from specengine.control.controller import Offer
-from specengine.heads.feature_context import FeatureContext
+from specengine.cache.feature_context import FeatureContext
+from specengine.core.cancel import AbortFlag
+from specengine.core.drafter import Offer
+from specengine.core.tokens import Tokens
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
-from specengine.sequence import Tokens
 
 C = TypeVar("C", bound=FeatureContext[Any])
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specengine.control.controller import Offer
-from specengine.draft import Draft
+from specengine.core.draft import Draft
+from specengine.core.drafter import Offer
+from specengine.core.tokens import Tokens, as_tokens
 from specengine.drafters.suffix_index import NOTHING, Matches, SuffixIndex
-from specengine.sequence import Tokens, as_tokens
 
 _LONGEST_DRAFT = 16
 

@@ -6,17 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context, Logits
-from specengine.control.controller import Offer
-from specengine.control.costs import PROMPT
-from specengine.control.pace import Pace
-from specengine.draft import Draft
+from specengine.cache.context import Context, Logits
+from specengine.cache.costs import PROMPT
+from specengine.core.cancel import AbortFlag
+from specengine.core.draft import Draft
+from specengine.core.drafter import Offer, Pace
+from specengine.core.tokens import TokenBuffer, Tokens, common_prefix
 from specengine.drafters.bridge import Bridge
 from specengine.drafters.drawing import draw
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
-from specengine.sequence import TokenBuffer, Tokens, common_prefix
 
 PRIOR = 0.7
 

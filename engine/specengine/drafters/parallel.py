@@ -11,17 +11,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context, Logits
-from specengine.control.controller import Offer
-from specengine.control.pace import Pace
-from specengine.draft import Draft
+from specengine.cache.context import Context, Logits
+from specengine.core.cancel import AbortFlag
+from specengine.core.draft import Draft
+from specengine.core.drafter import Offer, Pace
+from specengine.core.tokens import Tokens, common_prefix
 from specengine.drafters.bridge import Bridge
 from specengine.drafters.drawing import draw
 from specengine.drafters.model import PRIOR, ModelBased
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
-from specengine.sequence import Tokens, common_prefix
 
 NAME = "parallel"
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from specengine.sequence import TokenBuffer, Tokens, common_prefix
+from specengine.core.tokens import TokenBuffer, Tokens, common_prefix
 
 LONGEST_MATCH = 16  # tokens; what matches further back makes no difference
 _LENGTHS = (1, 3, 8)  # of the n-grams that have chains

@@ -6,14 +6,14 @@ text, hence deterministic: its distribution is a point mass, whatever the target
 
 from __future__ import annotations
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context
-from specengine.control.pace import Pace
-from specengine.draft import Draft
+from specengine.cache.context import Context
+from specengine.core.cancel import AbortFlag
+from specengine.core.draft import Draft
+from specengine.core.drafter import Pace
+from specengine.core.tokens import TokenBuffer, Tokens
+from specengine.core.vocab import Vocab
 from specengine.drafters.model import ModelBased
 from specengine.drafters.translation import Translation, split_complete, tokenize_part
-from specengine.sequence import TokenBuffer, Tokens
-from specengine.vocab import Vocab
 
 _MOST_STEPS = 2  # of the draft model for each token of the target
 _USUAL_STEPS = 1.25, 20.0  # until some were counted: steps a token, and tokens that this counts for

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from specengine.sequence import TokenBuffer, Tokens, common_prefix
-from specengine.vocab import Vocab
+from specengine.core.tokens import TokenBuffer, Tokens, common_prefix
+from specengine.core.vocab import Vocab
 
 _NOWHERE = -1  # in the middle of a character
 

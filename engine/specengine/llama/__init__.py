@@ -1,1 +1,1 @@
-"""Everything that calls llama.cpp. All of it runs in one thread: see `specengine.thread`."""
+"""Everything that calls llama.cpp. All of it runs in one thread: see `specengine.core.thread`."""

@@ -17,8 +17,8 @@ from typing import Any
 
 import psutil
 
-from specengine.devices.placement import Device
-from specengine.errors import BackendError
+from specengine.core.errors import BackendError
+from specengine.llama.placement import Device
 
 _GPU, _INTEGRATED = 1, 2  # enum ggml_backend_dev_type
 _APPLE = "MTL"  # what Metal's devices are called

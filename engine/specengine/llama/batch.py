@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.context import Logits
-from specengine.errors import BackendError, CancelledError, SpecEngineError
+from specengine.cache.context import Logits
+from specengine.core.errors import BackendError, CancelledError, SpecEngineError
+from specengine.core.tokens import Tokens
 from specengine.llama import library
-from specengine.sequence import Tokens
 
 _ABORTED = 2
 

@@ -1,10 +1,10 @@
-"""llama.cpp's context with several sequences: the real `specengine.serving.BatchCache`.
+"""llama.cpp's context with several sequences: the real `specengine.serve.BatchCache`.
 
 Each sequence has cells of its own (`kv_unified` off). In one shared pool attention sums over
 wherever a sequence's cells happen to lie among those of others, and the last bits of its logits
 depend on the neighbours: measured, near-ties flip. In cells of its own, every row is bit for bit
 that of the sequence alone, where each sequence brings a multiple of so many tokens to a pass: see
-`specengine.serving.stable_parts`.
+`specengine.serve.stable_parts`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from specengine.cancel import AbortFlag
-from specengine.context import Logits
-from specengine.errors import BackendError, ModelFileError
+from specengine.cache.context import Logits
+from specengine.core.cancel import AbortFlag
+from specengine.core.errors import BackendError, ModelFileError
 from specengine.llama import library
 from specengine.llama.batch import Batch, failed_pass, read_logits
 from specengine.llama.model import LlamaModel
-from specengine.serving.batch_cache import Part
+from specengine.serve.batch_cache import Part
 
 _PADDING_CELLS = 64  # room for rows that only widen a part, beyond what the caller may use
 

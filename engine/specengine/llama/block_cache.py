@@ -1,4 +1,4 @@
-"""llama.cpp's context of a block head: the real `specengine.heads.block_context.BlockHead`."""
+"""llama.cpp's context of a block head: the real `specengine.cache.block_context.BlockHead`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.context import Logits
-from specengine.heads.block_context import Rows
-from specengine.heads.block_heads import BlockShape
-from specengine.heads.features import Features
+from specengine.cache.block_context import Rows
+from specengine.cache.context import Logits
+from specengine.cache.features import Features
+from specengine.files.block_heads import BlockShape
 from specengine.llama import extensions
 from specengine.llama.batch import read_logits
 from specengine.llama.head_cache import CompanionCache

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Event
 
-from specengine.errors import CancelledError
+from specengine.core.errors import CancelledError
 
 _POLL_S = 0.02
 

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from specengine.errors import BackendError
+from specengine.core.errors import BackendError
 from specengine.llama import library
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from specengine.cancel import AbortFlag
-from specengine.context import Logits
-from specengine.errors import BackendError, ModelFileError
-from specengine.heads.features import Features
+from specengine.cache.context import Logits
+from specengine.cache.features import Features
+from specengine.core.cancel import AbortFlag
+from specengine.core.errors import BackendError, ModelFileError
+from specengine.core.tokens import Tokens
 from specengine.llama import extensions, library
 from specengine.llama.batch import failed_pass, read_logits
 from specengine.llama.model import LlamaModel
-from specengine.sequence import Tokens
 
 _N_BATCH = 64  # llama.cpp makes room for the logits of each row of a batch
 _PADDING_CELLS = 64

@@ -1,4 +1,4 @@
-"""llama.cpp's context with one sequence: the real `specengine.context.KVCache`.
+"""llama.cpp's context with one sequence: the real `specengine.cache.context.KVCache`.
 
 Models with a recurrent state have a cache of their own, in `recurrent_cache`.
 """
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from specengine.cancel import AbortFlag
-from specengine.checkpoints import State
-from specengine.context import Logits
+from specengine.cache.checkpoints import State
+from specengine.cache.context import Logits
+from specengine.core.cancel import AbortFlag
+from specengine.core.tokens import Tokens
 from specengine.llama import library
 from specengine.llama.batch import Batch, failed_pass, get_logits, logits_at
 from specengine.llama.model import LlamaModel
-from specengine.sequence import Tokens
 
 SEQUENCE = 0
 _PADDING_CELLS = 64  # room for rows that only widen a pass, beyond what the caller may use

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specengine.heads.features import Features
+from specengine.cache.features import Features
 from specengine.llama import extensions
 
 

@@ -9,7 +9,7 @@ import re
 import threading
 from types import ModuleType
 
-from specengine.errors import BackendError, ModelFileError, OutOfMemoryError
+from specengine.core.errors import BackendError, ModelFileError, OutOfMemoryError
 from specengine.llama import environment
 from specengine.llama.backends import load_backends
 from specengine.llama.log import LogLines

@@ -9,14 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from specengine.cancel import AbortFlag
-from specengine.devices.placement import Share
-from specengine.errors import CancelledError, ModelFileError
+from specengine.core.cancel import AbortFlag
+from specengine.core.errors import CancelledError, ModelFileError
+from specengine.files.language_model import read_language_model, read_vocabulary
+from specengine.files.shown import shown_reason
 from specengine.llama import huge_pages, library
 from specengine.llama.backends import device_list
+from specengine.llama.placement import Share
 from specengine.llama.vocab import LlamaVocab
-from specengine.model_files.gguf import read_language_model, read_vocabulary
-from specengine.model_files.shown import shown_reason
 
 
 class LlamaModel:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from specengine.context import Logits
-from specengine.heads.features import Features
+from specengine.cache.context import Logits
+from specengine.cache.features import Features
+from specengine.core.tokens import Tokens
 from specengine.llama import extensions, library
 from specengine.llama.head_cache import HeadCache
 from specengine.llama.model import LlamaModel
-from specengine.sequence import Tokens
 
 
 class FinalStates:

@@ -19,7 +19,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.errors import BackendError
+from specengine.core.errors import BackendError
 from specengine.llama import library
 from specengine.llama.backends import device_list
 

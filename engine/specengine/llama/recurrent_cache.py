@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from specengine.checkpoints import Checkpoint, Checkpoints
-from specengine.context import Logits
+from specengine.cache.checkpoints import Checkpoint, Checkpoints
+from specengine.cache.context import Logits
+from specengine.core.tokens import Tokens
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
-from specengine.sequence import Tokens
 
 
 class RecurrentKVCache(LlamaKVCache):

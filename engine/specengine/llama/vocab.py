@@ -8,7 +8,7 @@ import hashlib
 import itertools
 from typing import Any
 
-from specengine.errors import BackendError
+from specengine.core.errors import BackendError
 from specengine.llama import library
 
 _NORMAL_OR_BYTE = (1 << 2) | (1 << 5)  # LLAMA_TOKEN_ATTR_NORMAL, _BYTE
@@ -17,7 +17,7 @@ _USER_DEFINED = 1 << 4
 
 
 class LlamaVocab:
-    """Implements `specengine.vocab.Vocab`; lives as long as its model."""
+    """Implements `specengine.core.vocab.Vocab`; lives as long as its model."""
 
     def __init__(self, handle: Any) -> None:
         self._llama = library.load()

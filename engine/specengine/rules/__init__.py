@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from specengine.draft import Draft, Verdict
-from specengine.errors import SamplingError
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft, Verdict
+from specengine.core.errors import SamplingError
 from specengine.rules.block import BlockRule
 from specengine.rules.coupled import CoupledRule
 from specengine.rules.greedy import GreedyRule
 from specengine.rules.token import TokenRule
 from specengine.rules.typical import TypicalRule
-from specengine.sampling.distribution import Distribution
 from specengine.sampling.params import SamplingParams
 
 __all__ = ["LOSSY", "RULES", "AcceptanceRule", "default_rule", "make_rule"]

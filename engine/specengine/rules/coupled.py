@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.draft import Draft, Verdict
-from specengine.sampling.distribution import Distribution
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft, Verdict
 from specengine.sampling.noise import Noise
 from specengine.sampling.params import SamplingParams
 

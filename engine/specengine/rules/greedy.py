@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specengine.draft import Draft, Verdict
-from specengine.errors import SamplingError
-from specengine.sampling.distribution import Distribution
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft, Verdict
+from specengine.core.errors import SamplingError
 from specengine.sampling.params import SamplingParams
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from specengine.draft import Draft
-from specengine.sampling.distribution import Distribution
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft
 
 
 def drawn_from(draft: Draft, i: int, p: Distribution) -> Distribution:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from specengine.draft import Draft, Draw, Verdict
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft, Draw, Verdict
 from specengine.rules.residual import drawn_from, residual, sample_residual
 from specengine.rules.sampled import SampledRule
-from specengine.sampling.distribution import Distribution
 
 
 def verify_token(

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from specengine.draft import Draft, Verdict
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft, Verdict
 from specengine.rules.sampled import SampledRule
-from specengine.sampling.distribution import Distribution
 
 # The thresholds of the paper: delta is the square root of epsilon.
 EPSILON = 0.09

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.errors import NothingToDrawError
+from specengine.core.errors import NothingToDrawError
 from specengine.sampling.params import SamplingParams
 from specengine.sampling.truncation import top_k
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
-from specengine.errors import GrammarError
+from specengine.core.errors import GrammarError
 
 _SHARED_RULES = {
     "space": r'| " " | "\n" [ \t]{0,20}',

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.errors import NothingToDrawError, SamplingError
+from specengine.core.distribution import Distribution
+from specengine.core.errors import NothingToDrawError, SamplingError
 from specengine.sampling.constrained import allowed_candidates
-from specengine.sampling.distribution import Distribution
 from specengine.sampling.params import SamplingParams
 from specengine.sampling.penalties import penalise
 from specengine.sampling.truncation import min_p, softmax, top_k, top_p, typical_p
 
 if TYPE_CHECKING:
-    from specengine.sampling.grammar import Grammar
+    from specengine.llama.grammar import Grammar
 
 _FAR = 12.0  # in logits: e^-12 is 6e-6
 

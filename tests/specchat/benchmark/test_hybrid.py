@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from specchat import locations
+from specchat.backends.verify_server import stream
+from specchat.backends.verify_server.client import Line, VerifyServer
 from specchat.benchmark import hybrid, hybrid_server
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.hybrid import HybridPlan, PassClock
 from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, render, rows_of
 from specchat.benchmark.hybrid_server import Serving
 from specchat.benchmark.suite import Item
+from specchat.config import locations
 from specchat.models.registry import Profile, load_registry
-from specchat.remote import stream
-from specchat.remote.address import parse_address
-from specchat.remote.server import Line, VerifyServer
+from specchat.wire.address import parse_address
 from specengine.sampling import SamplingParams
 from support.command_line import specchat
 

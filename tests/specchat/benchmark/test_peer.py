@@ -7,9 +7,9 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from specchat.backends.runtime import Runtime
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.peer import PeerSide
-from specchat.runtime import Runtime
 from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 from support.fakes import FakeVocab

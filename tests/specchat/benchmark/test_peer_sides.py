@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from specchat import locations
+from specchat.backends.runtime import Runtime
 from specchat.benchmark import peer_sides
 from specchat.benchmark.peer_sides import PeerDraft, peer_draft
+from specchat.config import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import load_registry
-from specchat.runtime import Runtime
 
 TARGET = Path("target.gguf")
 

@@ -10,7 +10,7 @@ from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.room import require_room
 from specchat.benchmark.suite import Item
 from specengine.chat.chat_template import Turn
-from specengine.pair import Pair
+from specengine.load.pair import Pair
 from support.fakes import FakeVocab
 
 

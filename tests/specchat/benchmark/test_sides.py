@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Event, Runtime
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.sides import LocalSide, default_names, local_sides
-from specchat.runtime import Event, Runtime
 from specengine.chat.chat_template import Turn
-from specengine.events import Chunk, Finished, Progress
+from specengine.core.events import Chunk, Finished, Progress
+from specengine.core.statistics import Statistics
 from specengine.sampling import SamplingParams
-from specengine.statistics import Statistics
 
 GREEDY = SamplingParams(temperature=0)
 QUESTION = [Turn("user", "why?")]

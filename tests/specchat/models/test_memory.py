@@ -10,10 +10,10 @@ import pytest
 from specchat.models import memory
 from specchat.models.errors import MemoryShortageError
 from specchat.models.memory import available_memory, require_memory
-from specengine.devices import offload
-from specengine.devices.model_memory import model_memory
-from specengine.devices.placement import Device, GpuLayers
-from specengine.model_files.gguf import GGUF, read_gguf
+from specengine.files.gguf import GGUF, read_gguf
+from specengine.llama import offload
+from specengine.llama.model_memory import model_memory
+from specengine.llama.placement import Device, GpuLayers
 from support.gguf_files import write_gguf
 
 

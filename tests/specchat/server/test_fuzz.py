@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from specengine.serving.transcript import Transcript
+from specengine.stream.transcript import Transcript
 from support.verify_server import VerifyServer, running_server
 
 N = int(os.environ.get("SPECCHAT_FUZZ", "400"))

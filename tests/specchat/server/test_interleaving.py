@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from specengine.serving.transcript import Transcript
+from specengine.stream.transcript import Transcript
 from support.verify_server import VerifyServer
 
 API = "/specchat/v1/sessions"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specchat.remote.server import hint_line
+from specchat.backends.verify_server.client import hint_line
 from specchat.server.limits import Limits
-from specengine.chat.unverified import Begun
-from specengine.events import Unverified
-from specengine.hybrid.duplex import answer_with_hints
-from specengine.hybrid.target_stream import StreamEvent
-from specengine.serving.generation import Ended
+from specengine.core.events import Unverified
+from specengine.stream.committed import Ended
+from specengine.stream.duplex import answer_with_hints
+from specengine.stream.target_stream import StreamEvent
+from specengine.stream.unverified import Begun
 from support.fake_stream import MODEL, FakeStream, V
 from support.fakes import FakeVocab
 

@@ -11,9 +11,9 @@ import pytest
 
 from specchat.server import completions, verify
 from specchat.server.chat_request import _REFUSED, ChatCompletion
-from specchat.server.messages import Generate
+from specchat.wire.messages import Generate
 from specengine.sampling import SamplingParams
-from specengine.serving.transcript import Transcript
+from specengine.stream.transcript import Transcript
 from support.spy import spied
 from support.verify_server import VerifyServer
 

@@ -5,8 +5,9 @@ import pytest
 from specchat.server.refusal import Refusal
 from specchat.server.sessions import Answer, Session, Sessions
 from specengine.sampling import SamplingParams
-from specengine.serving.generation import Committed, Ended, Generation
-from specengine.serving.transcript import Transcript
+from specengine.serve.generation import Generation
+from specengine.stream.committed import Committed, Ended
+from specengine.stream.transcript import Transcript
 
 
 def committed(pos: int) -> Committed:

@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from specengine.serving.transcript import Transcript
+from specengine.stream.transcript import Transcript
 from support.verify_server import VerifyServer, running_server
 
 SECONDS = float(os.environ.get("SPECCHAT_SOAK", "8"))

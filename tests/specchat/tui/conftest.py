@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.chats import ChatStore
 from specchat.models.registry import Profile, Registry, load_registry
-from specchat.storage import ChatStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services
 from support.chat_app import Chat, StartChat

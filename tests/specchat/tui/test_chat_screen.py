@@ -15,7 +15,7 @@ from textual.events import Key, Paste
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from specchat.storage import ChatStore
+from specchat.chats import ChatStore
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.widgets.message import MessageView
 from specengine.chat.chat_template import Turn

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from textual.widgets import OptionList, Static
 
-from specchat.runtime import Event
+from specchat.backends.runtime import Event
 from specchat.tui.screens.inspector import (
     InspectorScreen,
     Reply,
@@ -16,9 +16,9 @@ from specchat.tui.screens.inspector import (
     describe,
     visible,
 )
-from specengine.events import Chunk
-from specengine.inspection import Entry, InspectedRound, InspectedToken
-from specengine.statistics import Statistics
+from specengine.core.events import Chunk
+from specengine.core.statistics import Statistics
+from specengine.loop.inspection import Entry, InspectedRound, InspectedToken
 from support.chat_app import Chat, StartChat
 from support.fake_runtime import FakeRuntime, Script
 

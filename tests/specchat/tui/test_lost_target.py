@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from specchat.answer_options import AnswerOptions
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Runtime
+from specchat.backends.verify_server import stream
+from specchat.backends.verify_server.pair import RemoteOptions
+from specchat.backends.verify_server.stream import OnLoss
 from specchat.benchmark.delay_line import DelayProxy, Line
+from specchat.chats import ChatStore
 from specchat.models.registry import Profile
-from specchat.remote import stream
-from specchat.remote.pair import RemoteOptions
-from specchat.remote.stream import OnLoss
-from specchat.runtime import Runtime
-from specchat.storage import ChatStore
 from specchat.tui import verifier
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services

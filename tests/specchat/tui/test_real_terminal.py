@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from specchat import locations
+from specchat.config import locations
 from support.command_line import environment
 
 if sys.platform == "win32":

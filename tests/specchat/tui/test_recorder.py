@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from specchat.chats import ChatStore
 from specchat.errors import SpecchatError
-from specchat.storage import ChatStore
 from specchat.tui.conversation import Conversation
 from specchat.tui.recorder import Recorder
-from specengine.events import Reviewed, Version
-from specengine.statistics import Statistics
+from specengine.core.events import Reviewed, Version
+from specengine.core.statistics import Statistics
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specchat.commands.chat import run_chat
+from specchat.chat import run_chat
 from specchat.errors import SpecchatError
 from specchat.tui.terminal import terminal_for_screen
 
@@ -54,7 +54,7 @@ def test_the_screen_and_what_c_code_prints_never_meet(
 def test_a_grammar_that_is_refused_meanwhile_takes_no_frame_with_it(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from specengine.sampling.grammar import _captured_stderr
+    from specengine.llama.grammar import _captured_stderr
 
     with terminal_for_screen(tmp_path / "log"), _captured_stderr() as printed:
         sys.stderr.write("a frame")

@@ -7,7 +7,7 @@ from pathlib import Path
 from textual.geometry import Offset
 from textual.selection import SELECT_ALL, Selection
 
-from specchat.storage import ChatStore
+from specchat.chats import ChatStore
 from specchat.tui.conversation import Entry
 from specchat.tui.widgets.message import MessageView
 from specchat.tui.widgets.transcript import PAGE, Transcript

@@ -12,14 +12,14 @@ import pytest
 from textual.events import Paste
 from textual.widgets._toast import Toast
 
+from specchat.chats import ChatStore
 from specchat.errors import SpecchatError
 from specchat.models.registry import Registry
-from specchat.storage import ChatStore
+from specchat.printable import printable
 from specchat.tui.app import SpecchatApp
-from specchat.tui.printable import printable
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.services import Services
-from specengine.errors import ModelFileError, SamplingError
+from specengine.core.errors import ModelFileError, SamplingError
 from support.chat_app import StartChat
 from support.fake_runtime import FakeRuntime, Script
 

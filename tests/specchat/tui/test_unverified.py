@@ -7,8 +7,8 @@ from textual.strip import Strip
 
 from specchat.tui import verifier
 from specchat.tui.widgets.message import MessageView
-from specengine.events import Chunk, Finished, Progress, Reviewed, Unverified, Version
-from specengine.statistics import Statistics
+from specengine.core.events import Chunk, Finished, Progress, Reviewed, Unverified, Version
+from specengine.core.statistics import Statistics
 from support.chat_app import Chat, StartChat
 from support.fake_runtime import FakeRuntime, Script
 

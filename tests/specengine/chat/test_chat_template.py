@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from specengine.chat.chat_template import CHATML, Turn, encode_chat
 from specengine.chat.template_sandbox import ChatTemplate
-from specengine.errors import TemplateError
+from specengine.core.errors import TemplateError
 from specengine.llama.model import LlamaModel
 from support.byte_vocab import ByteVocab
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from specengine.chat.chat_template import CHATML, Turn, encode_chat
 from specengine.chat.conversation import alternating, fit_turns, stable_beginning
-from specengine.errors import ContextFullError
+from specengine.core.errors import ContextFullError
+from specengine.core.vocab import Vocab
 from specengine.llama.model import LlamaModel
-from specengine.vocab import Vocab
 from support.piece_vocab import PieceVocab
 
 SYSTEM = Turn("system", "s" * 5)

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from specengine import watch
-from specengine.chat import template_sandbox
+from specengine.chat import template_sandbox, watch
 from specengine.chat.template_sandbox import ChatTemplate
-from specengine.errors import TemplateError
+from specengine.core.errors import TemplateError
 
 MEGABYTE = "{% set b = 'a' * 1000000 %}"
 

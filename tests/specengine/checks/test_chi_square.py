@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats  # type: ignore[import-untyped]
 
 from specengine.checks.chi_square import chi_square, survival
-from specengine.sampling.distribution import Distribution
+from specengine.core.distribution import Distribution
 
 
 @given(st.floats(0, 500), st.integers(1, 60))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from specengine.cache.context import Context
 from specengine.checks.near_ties import NEAR_TIE, NearTies, OtherChoice, teacher_force
-from specengine.context import Context
 from support.fakes import FakeKVCache, greedy_continuation, markov
 
 V = 8

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specengine.cache.context import Context
 from specengine.checks import sampling_check
 from specengine.checks.sampling_check import Branches, check_rule, evaluate, play
-from specengine.context import Context
-from specengine.draft import Draft, Verdict
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft, Verdict
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.lookup import LookupDrafter
 from specengine.drafters.model import ModelDrafter
 from specengine.rules import block, make_rule, token
 from specengine.sampling import SamplingParams, Transforms
-from specengine.sampling.distribution import Distribution
 from support.fakes import FakeKVCache, FakeVocab, markov
 
 DRAWS = 4000

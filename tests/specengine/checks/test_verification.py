@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specengine.cache.context import Context
 from specengine.checks.verification import FALSE_ALARM, Check, Plan, verify
-from specengine.context import Context
-from specengine.draft import Verdict
-from specengine.errors import CancelledError
-from specengine.pair import LoadOptions, Pair
+from specengine.core.draft import Verdict
+from specengine.core.errors import CancelledError
+from specengine.load.loaded_model import LoadOptions
+from specengine.load.pair import Pair
 from specengine.rules import greedy, token
 
 CHECKS = ["padding", "reproducible", "near-ties", "sampling", "self-draft"]

@@ -3,8 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from specengine.control.controller import AdaptiveDraftLength, Choice, FixedDraftLength, Offer
-from specengine.control.costs import PassCosts
+from specengine.cache.costs import PassCosts
+from specengine.control.controller import AdaptiveDraftLength, Choice, FixedDraftLength
+from specengine.core.drafter import Offer
 
 
 def flat(seconds: float = 0.02) -> PassCosts:

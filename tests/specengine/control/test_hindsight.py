@@ -1,5 +1,5 @@
-from specengine.control.controller import Offer
 from specengine.control.hindsight import Hindsight
+from specengine.core.drafter import Offer
 
 OFFER = Offer("lookup", 16, 0.5)
 Heard = list[tuple[int, int]]

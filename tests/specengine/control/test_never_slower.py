@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from specengine.control.controller import AdaptiveDraftLength, Offer
-from specengine.control.costs import PassCosts
+from specengine.cache.costs import PassCosts
+from specengine.control.controller import AdaptiveDraftLength
 from specengine.control.hindsight import GUESSED
+from specengine.core.drafter import Offer
 
 # Seconds of a pass by its width, measured: Qwen2.5-Coder 1.5B with AMX and without, SmolLM2 135M.
 AMX = {1: 0.087, 2: 0.122, 3: 0.135, 5: 0.144, 9: 0.190, 17: 0.250}

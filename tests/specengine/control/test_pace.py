@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from specengine.control.controller import AdaptiveDraftLength, Offer
-from specengine.control.costs import PassCosts
+from specengine.cache.costs import PassCosts
+from specengine.control.controller import AdaptiveDraftLength
 from specengine.control.pace import AdaptivePace
 from specengine.control.survival import Survival
-from specengine.draft import Draft
+from specengine.core.draft import Draft
+from specengine.core.drafter import Offer
 from specengine.drafters.drawing import draw
-from specengine.generate import generate
+from specengine.loop.generate import generate
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from support.fakes import greedy_continuation, markov

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from specengine.cache.costs import PassCosts
 from specengine.checks.chi_square import chi_square
-from specengine.control.costs import PassCosts
 from specengine.drafters.block import BlockDrafter
 from support.fake_block_head import FakeBlockHead, blocks_beside
 from support.fakes import BrokenPassError, FakeKVCache, greedy_continuation

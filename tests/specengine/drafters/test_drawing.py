@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from specengine.draft import Draft
+from specengine.core.draft import Draft
+from specengine.core.tokens import Tokens
 from specengine.drafters.drawing import draw
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.sequence import Tokens
 
 PREFIX = np.array([2, 1], dtype=np.int32)
 LOGITS = np.log(np.array([0.5, 0.25, 0.125, 0.0625, 0.0624, 0.0001], dtype=np.float32))

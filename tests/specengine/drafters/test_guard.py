@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import pytest
 
-from specengine.cancel import AbortFlag
-from specengine.control.controller import Offer
-from specengine.draft import Draft
+from specengine.core.cancel import AbortFlag
+from specengine.core.draft import Draft
+from specengine.core.drafter import Offer
+from specengine.core.errors import CancelledError
+from specengine.core.tokens import Tokens
 from specengine.drafters.guard import Guard
-from specengine.errors import CancelledError
-from specengine.sequence import Tokens
 
 PREFIX = np.array([1, 2, 3], dtype=np.int32)
 OFFER = Offer("good", 4, 0.5)

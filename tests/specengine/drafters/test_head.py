@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 
 from specengine.checks.chi_square import chi_square
 from specengine.control.controller import AdaptiveDraftLength
+from specengine.core.events import Finished
 from specengine.drafters.head import HeadDrafter
-from specengine.events import Finished
-from specengine.generate import generate
+from specengine.loop.generate import generate
 from support.fake_head import FakeHead, head_beside
 from support.fakes import BrokenPassError, FakeKVCache, greedy_continuation
 from support.head_rigs import (

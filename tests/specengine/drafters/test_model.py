@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from specengine.context import Context
-from specengine.control.controller import Offer
-from specengine.control.costs import PROMPT, PassCosts
+from specengine.cache.context import Context
+from specengine.cache.costs import PROMPT, PassCosts
+from specengine.core.drafter import Offer
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter
 from specengine.rules import make_rule

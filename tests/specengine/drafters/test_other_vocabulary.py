@@ -8,18 +8,18 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
-from specengine.context import Context
+from specengine.cache.context import Context
 from specengine.control.controller import FixedDraftLength
-from specengine.drafters import Drafter
+from specengine.core.drafter import Drafter
+from specengine.core.events import Finished
 from specengine.drafters.bridge import TokenIntersection
 from specengine.drafters.model import ModelDrafter
 from specengine.drafters.text import TextDrafter
 from specengine.drafters.translation import SharedTokens, Translation
-from specengine.events import Finished
-from specengine.generate import generate
+from specengine.loop.generate import generate
+from specengine.loop.target import LocalTarget
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.target import LocalTarget
 from support.fakes import FakeKVCache, Model, greedy_continuation, markov
 from support.piece_vocab import PieceVocab
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from specengine.cache.context import Context
+from specengine.cache.costs import PassCosts
 from specengine.checks.chi_square import chi_square
-from specengine.context import Context
-from specengine.control.costs import PassCosts
+from specengine.core.distribution import Distribution
 from specengine.drafters.bridge import Bridge, SameIds, TokenIntersection
 from specengine.drafters.parallel import ParallelDrafter
 from specengine.drafters.translation import SharedTokens
 from specengine.rules import AcceptanceRule, make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.sampling.distribution import Distribution
 from support.fakes import FakeKVCache, FakeVocab, Model, greedy_continuation, markov, scripted
 from support.piece_vocab import PieceVocab
 from support.rig import GREEDY, Rig

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from specengine.errors import BackendError
+from specengine.core.errors import BackendError
 from specengine.llama import library
 from specengine.llama.backends import gpu_devices, load_backends
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context, Logits
+from specengine.cache.context import Context, Logits
+from specengine.core.cancel import AbortFlag
+from specengine.core.tokens import Tokens
 from specengine.llama.batch_cache import LlamaBatchCache
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
-from specengine.sequence import Tokens
-from specengine.serving.batch_cache import Part
-from specengine.serving.stable_parts import stable_step
+from specengine.serve.batch_cache import Part
+from specengine.serve.stable_parts import stable_step
 from support.random_text import random_tokens
 
 N = 24

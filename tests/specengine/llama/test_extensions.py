@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from specengine.errors import BackendError
+from specengine.core.errors import BackendError
 from specengine.llama import extensions, library
 
 

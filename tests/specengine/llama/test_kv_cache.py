@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context
+from specengine.cache.context import Context
+from specengine.core.cancel import AbortFlag
 from specengine.llama.batch import Batch
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel

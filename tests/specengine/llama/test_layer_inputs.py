@@ -9,9 +9,9 @@ import gguf
 import numpy as np
 import pytest
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context
-from specengine.errors import CancelledError
+from specengine.cache.context import Context
+from specengine.core.cancel import AbortFlag
+from specengine.core.errors import CancelledError
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.layer_inputs import LayerInputs
 from specengine.llama.model import LlamaModel

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from specengine.errors import BackendError
+from specengine.core.errors import BackendError
 from specengine.llama import library
 
 

@@ -9,7 +9,7 @@ import gguf
 import numpy as np
 import pytest
 
-from specengine.errors import ModelFileError
+from specengine.core.errors import ModelFileError
 from specengine.llama import library
 from specengine.llama.model import LlamaModel
 from support.gguf_files import byte_letters, write_gguf, write_out

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context
-from specengine.errors import CancelledError
-from specengine.heads.head_context import HeadContext
+from specengine.cache.context import Context
+from specengine.cache.head_context import HeadContext
+from specengine.core.cancel import AbortFlag
+from specengine.core.errors import CancelledError
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.mtp_cache import FinalStates, MtpCache

@@ -15,23 +15,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specengine.cancel import AbortFlag
+from specengine.cache.context import Context
 from specengine.checks.near_ties import teacher_force
-from specengine.context import Context
 from specengine.control.controller import FixedDraftLength
-from specengine.drafters import Drafter
+from specengine.core.cancel import AbortFlag
+from specengine.core.drafter import Drafter
+from specengine.core.errors import CancelledError
+from specengine.core.events import Finished
+from specengine.core.tokens import Tokens
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter
-from specengine.errors import CancelledError
-from specengine.events import Finished
-from specengine.generate import generate
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache
+from specengine.loop.generate import generate
+from specengine.loop.target import LocalTarget
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.sequence import Tokens
-from specengine.target import LocalTarget
 from support.fakes import FakeVocab
 from support.tiny_models import VOCABULARY, WRITERS
 

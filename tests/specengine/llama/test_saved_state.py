@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context, SavedCache
+from specengine.cache.context import Context, SavedCache
+from specengine.core.cancel import AbortFlag
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from specengine.llama.recurrent_cache import RecurrentKVCache

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from specengine.draft import Draft
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft
 from specengine.rules import coupled
 from specengine.rules.coupled import CoupledRule, race, verify_coupled
 from specengine.sampling import SamplingParams
-from specengine.sampling.distribution import Distribution
 from specengine.sampling.noise import Noise
 
 VOCABULARY = np.arange(6, dtype=np.int32)

@@ -11,12 +11,12 @@ from types import ModuleType
 
 import pytest
 
-from specengine.draft import Draft, Verdict
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft, Verdict
 from specengine.rules import block, token
 from specengine.rules.block import verify_block
 from specengine.rules.residual import drawn_from, residual, sample_residual
 from specengine.rules.token import verify_token
-from specengine.sampling.distribution import Distribution
 from support.small_models import (
     Draw,
     Draws,

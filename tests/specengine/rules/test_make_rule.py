@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from specengine.draft import Draft
-from specengine.errors import SamplingError
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft
+from specengine.core.errors import SamplingError
 from specengine.rules import LOSSY, RULES, default_rule, make_rule
 from specengine.sampling import SamplingParams
-from specengine.sampling.distribution import Distribution
 
 P = Distribution(np.arange(4, dtype=np.int32), np.array([0.4, 0.3, 0.2, 0.1]))
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
-from specengine.draft import Draft
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft
 from specengine.rules import make_rule, token
 from specengine.rules.token import verify_token
 from specengine.sampling import SamplingParams, Transforms
-from specengine.sampling.distribution import Distribution
 from support.small_models import SmallPair, distribution, law_of_round
 
 ROUNDS = 20_000

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from specengine.draft import Draft, Verdict
+from specengine.core.distribution import Distribution
+from specengine.core.draft import Draft, Verdict
 from specengine.rules.block import verify_block
 from specengine.rules.greedy import verify_greedy
 from specengine.rules.residual import residual, sample_residual
 from specengine.rules.token import verify_token
 from specengine.rules.typical import threshold, verify_typical
-from specengine.sampling.distribution import Distribution
 from support.exact import outcomes
 from support.small_models import Verify, distribution
 

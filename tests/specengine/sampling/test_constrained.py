@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from specengine.errors import SamplingError
+from specengine.core.errors import SamplingError
 from specengine.sampling import SamplingParams, Transforms
 from specengine.sampling.constrained import allowed_candidates
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specengine.errors import GrammarError
-from specengine.sampling.grammar import Grammar
+from specengine.core.errors import GrammarError
+from specengine.llama.grammar import Grammar
 from specengine.sampling.json_schema import json_schema_to_gbnf
 from support.smollm import SmolLM
 

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from specengine.errors import SamplingError
+from specengine.core.errors import SamplingError
 from specengine.sampling import SamplingParams
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specengine.errors import SamplingError
+from specengine.core.errors import SamplingError
 from specengine.sampling import SamplingParams, Transforms
 from specengine.sampling.truncation import top_k, top_p
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from specchat.printable import printable
 from specchat.tui.markdown.blocks import BLANK_ROW, Block, Paragraph, Row
 from specchat.tui.markdown.code import code_rows
 from specchat.tui.markdown.render import render
 from specchat.tui.markdown.splitter import Segment, Splitter
-from specchat.tui.printable import printable
 
 _TYPED_MAX = 100_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content
 
-from specchat.tui.printable import printable
+from specchat.printable import printable
 
 _STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
 _CODE = "$text-warning on $surface"

@@ -33,7 +33,7 @@ from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.queue import Queue
 from specchat.tui.widgets.status_line import StatusLine
 from specchat.tui.widgets.transcript import Destination, NoteKind, Transcript
-from specengine.errors import SpecEngineError
+from specengine.core.errors import SpecEngineError
 
 
 class ChatScreen(Screen[None]):

@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, OptionList
 
+from specchat.chats import ChatStore, ChatSummary
 from specchat.errors import SpecchatError
-from specchat.storage import ChatStore, ChatSummary
 from specchat.tui.screens.dialog import ListDialog, choice
 
 

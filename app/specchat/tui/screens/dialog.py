@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from specchat.tui.printable import one_line, printable
+from specchat.printable import one_line, printable
 
 Result = TypeVar("Result")
 

@@ -16,8 +16,8 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from specchat.tui.printable import one_line, printable
-from specengine.inspection import Entry, InspectedRound, InspectedToken
+from specchat.printable import one_line, printable
+from specengine.loop.inspection import Entry, InspectedRound, InspectedToken
 
 _STOOD, _FELL, _FAINT = "$text-success", "$text-error", "$foreground 55%"
 _BAR = 20  # columns of a bar of probability 1

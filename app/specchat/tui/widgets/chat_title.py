@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widgets import Static
 
+from specchat.printable import one_line
 from specchat.tui.conversation import Conversation
-from specchat.tui.printable import one_line
 
 _LENGTH_MAX = 200
 

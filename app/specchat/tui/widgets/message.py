@@ -10,10 +10,10 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from specchat.storage.records import Status
+from specchat.chats.records import Status
+from specchat.printable import one_line
 from specchat.tui.conversation import Entry
 from specchat.tui.markdown import Document, MarkedDocument
-from specchat.tui.printable import one_line
 
 _ENDINGS: dict[Status, str] = {
     "stopped": "stopped here",

@@ -12,8 +12,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import TextArea
 
+from specchat.printable import printable
 from specchat.tui.conversation import Entry
-from specchat.tui.printable import printable
 
 _HINT = "Enter sends · Ctrl+J new line · Ctrl+P commands"
 _SHORT_HINT = "Ctrl+P commands"

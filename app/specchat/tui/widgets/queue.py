@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widgets import Static
 
-from specchat.tui.printable import one_line
+from specchat.printable import one_line
 
 _LENGTH_MAX = 200
 

@@ -7,9 +7,9 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from specchat.models.registry import Profile
-from specchat.tui.printable import one_line
-from specengine.events import Progress
-from specengine.statistics import Statistics
+from specchat.printable import one_line
+from specengine.core.events import Progress
+from specengine.core.statistics import Statistics
 
 _SEPARATOR = " · "
 _BAR_CELLS = 16

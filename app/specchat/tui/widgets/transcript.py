@@ -10,8 +10,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from specchat.printable import printable
 from specchat.tui.conversation import Entry
-from specchat.tui.printable import printable
 from specchat.tui.widgets.message import MessageView
 from specchat.tui.widgets.welcome import Welcome
 

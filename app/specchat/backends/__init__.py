@@ -1,0 +1,1 @@
+"""Whatever answers: models on this computer, verify servers, engines that score, plain chat servers."""

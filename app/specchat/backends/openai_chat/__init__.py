@@ -1,0 +1,1 @@
+"""A target behind a plain server of the OpenAI protocol."""

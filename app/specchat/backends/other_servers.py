@@ -1,0 +1,94 @@
+"""Targets on other servers than ours: engines that can score drafts, and whatever else answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import httpx
+
+from specchat.backends.openai_chat.server import ChatClient, choose_model
+from specchat.backends.preparation import draft_method
+from specchat.backends.scoring.pair import ENGINES, ScoringServer
+from specchat.backends.trials import try_out
+from specchat.config import locations
+from specchat.models.ensure import ensure_model
+from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.wire.address import Address, parse_address
+from specchat.wire.errors import RemoteError
+from specchat.wire.http import explain
+from specchat.wire.keys import Keys
+from specchat.wire.network import NetworkThread
+from specengine.core.events import Progress
+from specengine.files.language_model import read_draft
+from specengine.llama.probe import probe
+from specengine.load.drafting import DraftMethod
+
+NO_DRAFT_MODEL = "to verify drafts, name a draft model that has its vocabulary"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChat:
+    """What `ChatServer` needs to begin."""
+
+    client: ChatClient
+    model: str
+    why: str | None = None
+    """Why drafts are not verified, where the server might."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedScoring:
+    """What `open_scoring` needs to begin."""
+
+    server: ScoringServer
+    draft: Path
+    method: DraftMethod
+    use_extra_bufts: bool
+
+
+def prepare_other(
+    profile: Profile,
+    registry: Registry,
+    network: NetworkThread,
+    keys: Keys,
+    on_event: Callable[[Progress], None],
+    cancel: Event,
+) -> PreparedScoring | PreparedChat:
+    """As `prepare_remote`, where no verify server listens."""
+    address = parse_address(profile.target)
+    chat, server = network.call(_connect(address, keys, profile.n_ctx))
+    name = profile.draft or "none"
+    if server is None:
+        return chat
+    if name in DRAFTERS_WITHOUT_MODEL:
+        return PreparedChat(chat.client, chat.model, NO_DRAFT_MODEL if name != "none" else None)
+    draft = ensure_model(
+        registry.resolve(name),
+        cancel=cancel,
+        on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
+    )
+    network.call(chat.client.close())
+    on_event(Progress("load", 0, 0, f"whether {server.model} can verify drafts"))
+    probed = probe(locations.cache_dir())
+    try_out(read_draft(draft), on_event=on_event, cancel=cancel)
+    return PreparedScoring(server, draft, draft_method(profile, True), probed.use_extra_bufts)
+
+
+async def _connect(
+    address: Address, keys: Keys, n_ctx: int
+) -> tuple[PreparedChat, ScoringServer | None]:
+    """The target alone, and the server where it is of a kind that can score drafts."""
+    key = keys.find(address)
+    client = ChatClient(address, key)
+    try:
+        model = await choose_model(client)
+    except httpx.TransportError as error:
+        raise RemoteError(explain(error, address)) from error
+    chat = PreparedChat(client, model.id)
+    if model.owned_by not in ENGINES:
+        return chat, None
+    n_ctx = min(n_ctx, model.max_model_len or n_ctx)
+    return chat, ScoringServer(address, key, model.owned_by, model.id, n_ctx)

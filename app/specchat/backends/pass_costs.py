@@ -1,0 +1,93 @@
+"""Keeps what passes cost from one run to the next: measured once per model, build, CPU, threads and
+way of loading: the layers that are on a GPU, weights that are not repacked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, OnErrorOmit, RootModel, ValidationError
+
+from specengine.cache.costs import PassCosts
+from specengine.llama.probe import build_key
+from specengine.llama.threads import default_threads
+
+_LONGEST_S = 3600.0
+
+Width = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, lt=_LONGEST_S)]
+
+
+class _Costs(RootModel[dict[str, OnErrorOmit[dict[OnErrorOmit[Width], OnErrorOmit[Seconds]]]]]):
+    """Seconds by width, under a key for each model. What cannot be is left out."""
+
+
+class CostStore:
+    """One small JSON file; what cannot be read is measured again."""
+
+    def __init__(self, file: Path, n_threads: int | None) -> None:
+        """`n_threads`: None for the engine's own choice."""
+        self._file = file
+        self._n_threads = n_threads
+
+    def load(self, models: Sequence[Path]) -> dict[str, dict[int, float]]:
+        """What is known of `models`, however they were loaded, by `placement.costs_name`."""
+        known = self._read()
+        return {
+            name + key.removeprefix(own): costs
+            for name, own in self._keys(models)
+            for key, costs in known.items()
+            if _is_of(key, own)
+        }
+
+    def save(self, models: Sequence[Path], costs: Mapping[str, PassCosts]) -> None:
+        """Remember `costs` of `models`, by `placement.costs_name`. A folder that cannot be written
+        costs a measurement.
+        """
+        new = {
+            own + name.removeprefix(model): possible
+            for model, own in self._keys(models)
+            for name, learned in costs.items()
+            if _is_of(name, model) and (possible := _possible(learned))
+        }
+        if not new:
+            return
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            file = self._file.with_suffix(".new")
+            file.write_text(json.dumps(self._read() | new), encoding="utf-8")
+            file.replace(self._file)
+
+    def _read(self) -> dict[str, dict[int, float]]:
+        try:
+            known = _Costs.model_validate_json(self._file.read_bytes()).root
+        except (OSError, ValidationError):
+            return {}
+        return {key: costs for key, costs in known.items() if costs}
+
+    def _keys(self, models: Sequence[Path]) -> list[tuple[str, str]]:
+        """The name of each of `models` that is there, and its key as it is loaded by default."""
+        keys = []
+        for path in models:
+            with contextlib.suppress(OSError):
+                keys.append((path.name, f"{path.name} {path.stat().st_size} {self._machine}"))
+        return keys
+
+    @cached_property
+    def _machine(self) -> str:
+        """What passes run on: files may be shared by computers."""
+        return f"{self._n_threads or default_threads()} {build_key()}"
+
+
+def _is_of(name: str, model: str) -> bool:
+    """Whether `name` is that of `model`, with or without a way of loading after it."""
+    return name == model or name.startswith(f"{model} ")
+
+
+def _possible(learned: PassCosts) -> dict[int, float]:
+    return {width: s for width, s in learned.as_dict().items() if 0 < s < _LONGEST_S}

@@ -1,0 +1,449 @@
+"""The models behind a chat: loads a profile's pair and answers, all model work in one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from specchat.backends.answer_options import AnswerOptions, Missing
+from specchat.backends.kept_states import KeptStates
+from specchat.backends.openai_chat.server import ChatServer
+from specchat.backends.opening import open_remote
+from specchat.backends.pass_costs import CostStore
+from specchat.backends.preparation import prepare
+from specchat.backends.prompts import encode_prompt, next_prompt
+from specchat.backends.recall import copy_to_keep, recall
+from specchat.backends.scoring.pair import ScoringPair
+from specchat.backends.verify_server.pair import RemoteOptions, RemotePair
+from specchat.backends.verify_server.preparation import PreparedRemote, prepare_remote
+from specchat.config import locations
+from specchat.errors import SpecchatError
+from specchat.models.registry import Profile, Registry
+from specchat.models.selection import as_served, other_context
+from specchat.wire.address import is_url
+from specchat.wire.keys import Keys
+from specchat.wire.network import NetworkThread
+from specengine.cache.context import SavedCache
+from specengine.chat.chat_template import Turn
+from specengine.chat.conversation import alternating
+from specengine.core.cancel import AbortFlag
+from specengine.core.errors import CancelledError, SpecEngineError
+from specengine.core.events import Chunk, Finished, Progress, Reviewed
+from specengine.core.statistics import Statistics
+from specengine.core.thread import EngineThread
+from specengine.llama.placement import GpuLayers
+from specengine.load.loaded_model import LoadOptions
+from specengine.load.pair import Pair
+from specengine.loop.inspection import InspectedRound
+from specengine.rules import LOSSY
+
+logger = logging.getLogger(__name__)
+
+Event = Progress | Chunk | Reviewed | Finished | InspectedRound
+T = TypeVar("T")
+_AnyPair = Pair | RemotePair | ScoringPair | ChatServer
+
+_NOT_REPRODUCIBLE = (
+    "this build of llama.cpp rounds by the width of a pass whatever is done about it: "
+    "--reproducible texts may differ at near-ties"
+)
+_LOSSY = "the rule {} is lossy: with drafts the text is not distributed as the target's own"
+
+
+class Runtime:
+    """One loaded pair at a time, and one answer at a time."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        n_threads: int | None = None,
+        gpu_layers: GpuLayers = GpuLayers(),  # noqa: B008, it is immutable
+        offline: bool = False,
+        earlier: Callable[[str], Sequence[Sequence[int]]] | None = None,
+        remote: RemoteOptions | None = None,
+        states: KeptStates | None = None,
+        reads_ahead: bool = False,
+    ) -> None:
+        """`offline`: connect to nothing, whatever the environment says. `earlier`: token ids of
+        earlier answers of the target with that name, to draft from; called in the engine thread.
+        `states`: where the caches of chats are kept. `reads_ahead`: see `read_ahead`.
+        """
+        self.profile: Profile | None = None
+        self._registry = registry
+        self._n_threads = n_threads
+        self._gpu_layers = gpu_layers
+        self._offline = offline
+        self._earlier = earlier
+        self._costs = CostStore(locations.cache_dir() / "pass-costs.json", n_threads)
+        self._cancel_loading = threading.Event()
+        self._thread = EngineThread()
+        self._abort = AbortFlag()
+        self._cancels = 0
+        """How often `cancel` was called: what waits for its turn may be cancelled meanwhile."""
+        self._remote = remote or RemoteOptions()
+        self._network: NetworkThread | None = None
+        self._keys: Keys | None = None
+        self._pair: _AnyPair | None = None
+        self._is_answering = False
+        self._running: Future[None] | None = None
+        self._reading: Future[None] | None = None
+        self._states = states
+        self._reads_ahead = reads_ahead
+        self._load_s = 0.0
+
+    async def load(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
+        """Fetch, check and load what `profile` names, in place of what is loaded.
+
+        `on_event` is called from other threads. Raises SpecchatError or SpecEngineError,
+        CancelledError among them.
+        """
+        await self._take_turn()
+        if self._abort.is_set():
+            raise CancelledError("loading was cancelled")
+        self._keys = self._keys or Keys(profile.target, self._remote.key_over_http)
+        if is_url(profile.target):
+            await self._connect(profile, self._keys, on_event)
+            return
+        ready = await asyncio.to_thread(
+            prepare,
+            profile,
+            self._registry,
+            on_event,
+            self._cancel_loading,
+            offline=self._offline or None,
+            gpu_layers=self._gpu_layers,
+            freed=self.gpu_bytes,
+        )
+
+        def open_() -> Pair:
+            files = [path for path in (ready.target, ready.draft) if path is not None]
+            return Pair(
+                ready.target,
+                ready.draft,
+                method=ready.method,
+                vocabularies=ready.vocabularies,
+                options=LoadOptions(
+                    profile.n_ctx,
+                    self._n_threads,
+                    ready.use_extra_bufts,
+                    self._gpu_layers,
+                    self._costs.load(files),
+                ),
+                abort=self._abort,
+                on_progress=_loading(on_event),
+            )
+
+        await self._swap(profile, open_)
+
+    @property
+    def n_ctx(self) -> int:
+        """Tokens of context that the loaded target has; 0 where that is not known."""
+        pair = self._pair
+        return 0 if pair is None or isinstance(pair, ChatServer) else pair.n_ctx
+
+    @property
+    def placement(self) -> str:
+        """What of the loaded models is on which GPU, in one line; empty where nothing is."""
+        pair = self._pair
+        return "" if pair is None or isinstance(pair, ChatServer) else pair.placement
+
+    @property
+    def gpu_bytes(self) -> dict[str, int]:
+        """What the loaded models take of each GPU's memory, by its name."""
+        return self._pair.gpu_bytes if isinstance(self._pair, Pair) else {}
+
+    async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
+        """Answer the last of `turns`. Always ends with exactly one Finished, errors included."""
+        await self._take_turn()
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def emit(event: Event) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+        self._is_answering = True
+        self._running = self._thread.submit(lambda: self._run(turns, options, emit))
+        finished = False
+        try:
+            while not finished:
+                event = await events.get()
+                finished = isinstance(event, Finished)
+                yield event
+        finally:
+            self._is_answering = False
+            if not finished:
+                self.cancel()  # the caller has gone away
+
+    async def can_verify(self) -> bool:
+        """Whether the loaded target is on a verify server that answers now."""
+        if not isinstance(self._pair, RemotePair) or self._network is None:
+            return False
+        return await asyncio.wrap_future(self._network.submit(self._pair.is_within_reach()))
+
+    async def read_ahead(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
+        """Evaluate, while nobody waits, what the next prompt begins with: `turns`, and what is
+        being typed after them. Ends when it is done, or something else begins, or at
+        `stop_reading`. Of a target on a server nothing is read ahead.
+        """
+        if not self._reads_ahead or self._is_answering:
+            return
+        await self._idle()
+        if not self._is_answering:
+            self._abort.clear()
+            self._reading = self._thread.submit(lambda: self._read(turns, typed, options))
+            await asyncio.wrap_future(self._reading)
+
+    def stop_reading(self) -> None:
+        """Stop reading ahead, at once; what was read stays in the cache."""
+        if self._reading is not None and not self._reading.done():
+            self._abort.set()
+
+    async def keep(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
+        """Keep on disk what the target's cache holds of the chat, for when it is opened again."""
+        states, chat_id = self._states, options.chat_id
+        if states is None or chat_id is None or self._is_answering:
+            return
+        self.stop_reading()
+
+        def copy() -> tuple[str, SavedCache] | None:
+            pair = self._pair
+            if not isinstance(pair, Pair):
+                return None
+            prompt = next_prompt(pair, turns, typed, max_tokens=options.max_tokens)
+            saved = copy_to_keep(states, pair, prompt, chat_id)
+            return None if saved is None else (pair.state_key, saved)
+
+        try:
+            copied = await asyncio.wrap_future(self._thread.submit(copy))
+            if copied is not None:
+                await asyncio.to_thread(states.save, chat_id, *copied)
+        except Exception:
+            logger.exception("the state of chat %d is not kept", chat_id)
+
+    async def run(self, work: Callable[[Pair], T]) -> T:
+        """Do `work` on the loaded pair in the engine thread, after whatever it is doing."""
+
+        def job() -> T:
+            if not isinstance(self._pair, Pair):
+                raise SpecchatError("no model is loaded")
+            return work(self._pair)
+
+        return await asyncio.wrap_future(self._thread.submit(job))
+
+    def cancel(self) -> None:
+        """Stop the running answer or load, and those that wait; from any thread, at once."""
+        self._cancels += 1
+        self._abort.set()
+        self._cancel_loading.set()
+
+    async def close(self) -> None:
+        """Stop whatever runs, free the models, end the thread."""
+        self.cancel()
+        if self._states is not None:
+            self._states.close()
+        await asyncio.wrap_future(self._thread.submit(self._unload))
+        await asyncio.to_thread(self._thread.close)
+        if self._network is not None:
+            self._network.close()
+
+    async def _connect(
+        self, profile: Profile, keys: Keys, on_event: Callable[[Progress], None]
+    ) -> None:
+        """`load` for a target on a server."""
+        if self._offline:
+            raise SpecchatError(f"offline nothing is connected to, {profile.target} neither")
+        network = self._network = self._network or NetworkThread()
+        ready = await asyncio.to_thread(
+            prepare_remote, profile, self._registry, network, keys, on_event, self._cancel_loading
+        )
+
+        if isinstance(ready, PreparedRemote) and (served := ready.profile) is not None:
+            profile = as_served(
+                profile, name=served.name, system=served.system, sampling=served.sampling
+            )
+
+        def open_() -> RemotePair | ScoringPair | ChatServer:
+            return open_remote(
+                ready,
+                network,
+                self._remote,
+                n_threads=self._n_threads,
+                gpu_layers=self._gpu_layers,
+                costs=self._costs,
+                abort=self._abort,
+                on_progress=_loading(on_event),
+            )
+
+        await self._swap(profile, open_)
+
+    async def _swap(self, profile: Profile, open_: Callable[[], _AnyPair]) -> None:
+        """Put what `open_` loads in the place of what is loaded."""
+
+        def swap() -> None:
+            self._unload()
+            started = time.perf_counter()
+            self._pair = open_()
+            if not isinstance(self._pair, ChatServer):
+                self._pair.notices += other_context(profile, self._pair.n_ctx)
+            self._load_s = time.perf_counter() - started
+            self.profile = profile
+
+        await asyncio.wrap_future(self._thread.submit(swap))
+
+    async def _take_turn(self) -> None:
+        """Wait until nothing runs. The flags are then those of what begins now: set where it was
+        cancelled while it waited.
+        """
+        cancels = self._cancels
+        await self._idle()
+        self._abort.clear()
+        self._cancel_loading.clear()
+        if self._cancels != cancels:
+            self._abort.set()
+            self._cancel_loading.set()
+
+    async def _idle(self) -> None:
+        """Stop reading ahead, and wait for the answer before this one: the abort flag belongs to it
+        until it has ended.
+        """
+        while self._reading is not None and not self._reading.done():
+            self.stop_reading()
+            await asyncio.wait([asyncio.wrap_future(self._reading)])
+        if self._running is not None:
+            await asyncio.wrap_future(self._running)
+
+    def _read(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
+        """In the engine thread. What goes wrong is told when the question is asked."""
+        pair = self._pair
+        if not isinstance(pair, Pair):
+            return
+        try:
+            self._measure(pair, options, lambda _: None)
+            prompt = next_prompt(pair, turns, typed, max_tokens=options.max_tokens)
+            self._recall(pair, prompt, options)
+            pair.read_ahead(prompt, reproducible=options.reproducible)
+        except SpecEngineError as error:
+            logger.info("not read ahead: %s", error)
+        except Exception:
+            logger.exception("reading ahead failed")
+
+    def _run(
+        self, turns: Sequence[Turn], options: AnswerOptions, emit: Callable[[Event], None]
+    ) -> None:
+        """In the engine thread: hand on every event, and a Finished whatever happens."""
+        try:
+            if self._abort.is_set():
+                raise CancelledError("the answer was cancelled while it waited for its turn")
+            for event in self._answer(turns, options, emit):
+                emit(event)
+        except CancelledError:
+            emit(Finished("cancelled", "", (), Statistics()))
+        except (SpecEngineError, SpecchatError) as error:
+            emit(Finished("error", "", (), Statistics(), str(error)))
+        except Exception as error:
+            logger.exception("an answer failed")
+            message = f"internal error ({type(error).__name__}: {error}); the log has more"
+            emit(Finished("error", "", (), Statistics(), message))
+
+    def _answer(
+        self, turns: Sequence[Turn], options: AnswerOptions, emit: Callable[[Event], None]
+    ) -> Iterator[Event]:
+        pair = self._pair
+        if pair is None:
+            raise SpecchatError("no model is loaded")
+        said = (Missing() if isinstance(pair, Pair) else pair.missing).check(options)
+        if isinstance(pair, ChatServer):
+            yield from _answer_of(pair, turns, options, said)
+            return
+        prompt, notices = encode_prompt(pair, turns, max_tokens=options.max_tokens, raw=options.raw)
+        notices, pair.notices = (*said, *notices, *pair.notices), []  # those of loading: once
+        if not self._measure(pair, options, emit):
+            notices = (*notices, _NOT_REPRODUCIBLE)
+        if isinstance(pair, Pair):
+            self._recall(pair, prompt, options)
+        if options.drafting and self._earlier is not None and self.profile is not None:
+            pair.remember(self._earlier(self.profile.target))
+        # What happens on a server is not seen from here.
+        own: dict[str, Any] = {}
+        if isinstance(pair, RemotePair):
+            own = {"begun": options.begun}
+        elif isinstance(pair, ScoringPair):
+            own = {"on_wait": lambda cause: emit(Progress("wait", 0, 0, cause))}
+        if options.inspect and isinstance(pair, Pair):
+            own = {"on_round": emit}
+        for event in pair.answer(
+            prompt,
+            options.sampling,
+            rule=options.rule,
+            drafting=options.drafting,
+            drafter=options.drafter,
+            draft_max=options.draft_max,
+            draft_length=options.draft_length,
+            max_tokens=options.max_tokens,
+            stop=options.stop,
+            reproducible=options.reproducible,
+            logprobs=options.logprobs,
+            grammar=options.grammar,
+            on_prompt=lambda done, total: emit(Progress("prompt", done, total, "reading")),
+            **own,
+        ):
+            if isinstance(event, Finished):
+                stats = replace(event.stats, load_s=self._load_s)
+                if event.rule in LOSSY and stats.drafted:
+                    notices = (*notices, _LOSSY.format(event.rule))
+                event = replace(event, stats=stats, notices=(*notices, *event.notices))
+            yield event
+
+    def _measure(
+        self,
+        pair: Pair | RemotePair | ScoringPair,
+        options: AnswerOptions,
+        emit: Callable[[Event], None],
+    ) -> bool:
+        """What has to be known of this machine, once per model. False where a reproducible answer
+        is asked for and cannot be had.
+        """
+        if options.drafting and options.draft_length is None:
+            # The controller has to know what it promises.
+            emit(Progress("measure", 0, 0, "this machine"))
+            if pair.calibrate():
+                self._costs.save(pair.files, pair.costs)
+        if options.reproducible and isinstance(pair, Pair):
+            emit(Progress("measure", 0, 0, "this machine"))
+            return pair.width_step is not None
+        return True
+
+    def _recall(self, pair: Pair, prompt: Sequence[int], options: AnswerOptions) -> None:
+        if self._states is not None and options.chat_id is not None:
+            recall(self._states, pair, prompt, options.chat_id)
+
+    def _unload(self) -> None:
+        if self._pair is not None:
+            pair, self._pair, self.profile = self._pair, None, None
+            self._costs.save(pair.files, pair.costs)
+            pair.close()
+
+
+def _loading(on_event: Callable[[Progress], None]) -> Callable[[str, float], None]:
+    """What the engine calls while it loads: a model's name, and how much of it is there."""
+    return lambda name, done: on_event(Progress("load", round(1000 * done), 1000, name))
+
+
+def _answer_of(
+    server: ChatServer, turns: Sequence[Turn], options: AnswerOptions, said: tuple[str, ...]
+) -> Iterator[Event]:
+    """The answer of a target that verifies nothing, and therefore needs no ids."""
+    for event in server.answer(
+        alternating(turns), options.sampling, max_tokens=options.max_tokens, stop=options.stop
+    ):
+        if isinstance(event, Finished):
+            alone = (f"{server.model} answered alone: {server.why}",) if options.drafting else ()
+            event = replace(event, notices=(*event.notices, *alone, *said))
+        yield event

@@ -1,0 +1,305 @@
+"""A target on an inference engine, its drafter on this computer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+
+from specchat.backends.answer_options import Missing
+from specchat.backends.answer_room import answer_room
+from specchat.backends.draft_model import load_draft_model
+from specchat.backends.openai_chat.server import ChatClient, ChatServer
+from specchat.backends.scoring.client import ScoringClient
+from specchat.backends.scoring.dialect import Capabilities, Dialect
+from specchat.backends.scoring.proof import Proof, prove
+from specchat.backends.scoring.sglang import SGLang
+from specchat.backends.scoring.target import ScoringTarget, Verification
+from specchat.backends.scoring.vllm import VLLM
+from specchat.wire.address import Address
+from specchat.wire.errors import RemoteError, TryAgainError
+from specchat.wire.http import explain
+from specchat.wire.keys import Key
+from specchat.wire.network import NetworkThread
+from specengine.cache.costs import PassCosts
+from specengine.control.controller import AdaptiveDraftLength
+from specengine.core.cancel import AbortFlag
+from specengine.core.events import Chunk, Finished
+from specengine.core.limits import MAX_DRAFT
+from specengine.llama.model import LlamaModel
+from specengine.llama.placement import summary
+from specengine.llama.vocab import LlamaVocab
+from specengine.load.drafting import Drafting, DraftMethod, with_length
+from specengine.load.loaded_model import LoadedModel, LoadOptions
+from specengine.loop.generate import generate
+from specengine.rules import make_rule
+from specengine.sampling import SamplingParams, Transforms
+from specengine.stream.scoring import ScoresError, Way, way_to_verify
+
+logger = logging.getLogger(__name__)
+
+ENGINES = ("vllm", "sglang")
+"""What such servers say in their lists of models."""
+
+_TIES = 5  # most probable tokens to ask for where one would do: exact ties are to be seen
+_PROOF_S = 60.0
+_NO_SEED = "--seed: with these settings the server draws, and no seed repeats it"
+_RULES: dict[Way, str] = {"rows": "coupled", "draws": "token", "alone": "coupled"}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringServer:
+    """An engine that can score, by what it says of itself."""
+
+    address: Address
+    key: Key | None
+    engine: str
+    """One of `ENGINES`."""
+    model: str
+    n_ctx: int
+
+    def dialects(self) -> list[Dialect]:
+        """Ways of speaking to it, the best first."""
+        if self.engine == "sglang":
+            return [SGLang()]
+        return [VLLM(self.model, scale_out=True), VLLM(self.model)]
+
+
+async def connect(
+    server: ScoringServer, vocab: LlamaVocab, template: str | None
+) -> tuple[ScoringClient, Proof]:
+    """A client of proved reliability. Raises ScoresError with one line, RemoteError."""
+    causes: list[str] = []
+    for dialect in server.dialects():
+        client = ScoringClient(server.address, server.key, dialect)
+        try:
+            async with asyncio.timeout(_PROOF_S):
+                return client, await prove(client, vocab, template, server.model)
+        except (ScoresError, RemoteError, TryAgainError) as error:
+            causes.append(str(error))
+        except TimeoutError:
+            causes.append(f"no proof within {_PROOF_S:.0f} s")
+        except httpx.TransportError as error:
+            raise RemoteError(explain(error, server.address)) from error
+        await client.close()
+    raise ScoresError(causes[-1])
+
+
+async def examine_scoring(
+    server: ScoringServer, vocab: LlamaVocab, template: str | None
+) -> Capabilities:
+    """What the server can do for drafts of `vocab`. Raises as `connect`."""
+    client, proof = await connect(server, vocab, template)
+    await client.close()
+    return proof.capabilities
+
+
+def open_scoring(
+    server: ScoringServer,
+    draft: Path,
+    method: DraftMethod,
+    network: NetworkThread,
+    options: LoadOptions,
+    *,
+    abort: AbortFlag,
+    on_progress: Callable[[str, float], None],
+) -> ScoringPair | ChatServer:
+    """In the engine thread: the pair, or where the server cannot verify the target alone.
+
+    Raises RemoteError, ModelFileError, BackendError, CancelledError.
+    """
+    vocabulary = LlamaModel(draft, vocab_only=True)
+    try:
+        client, proof = network.call(connect(server, vocabulary.vocab, vocabulary.chat_template))
+    except ScoresError as error:
+        logger.info("%s: %s", server.address.base, error)
+        chat = ChatClient(server.address, server.key)
+        return ChatServer(chat, server.model, network, abort, why=str(error))
+    finally:
+        vocabulary.close()
+    notices: list[str] = []
+    try:
+        loaded = load_draft_model(draft, options, abort.child(), on_progress, notices.append)
+    except BaseException:
+        network.call(client.close())
+        raise
+    return ScoringPair(server, client, proof, loaded, method, network, abort, notices)
+
+
+class ScoringPair:
+    """As `specengine.load.pair.Pair`; made, used and closed in the engine thread."""
+
+    def __init__(
+        self,
+        server: ScoringServer,
+        client: ScoringClient,
+        proof: Proof,
+        draft: LoadedModel,
+        method: DraftMethod,
+        network: NetworkThread,
+        abort: AbortFlag,
+        notices: list[str],
+    ) -> None:
+        """`notices`: what a person should know about how the draft model was loaded."""
+        self.abort = abort
+        self.notices = notices
+        self.method = method
+        self.vocab = draft.vocab
+        self._server = server
+        self._client = client
+        self._draft = draft
+        self._network = network
+        self._capabilities: Capabilities = proof.capabilities
+        self._target_costs = proof.costs
+        self._drafting = Drafting(self.vocab, draft)
+        self._controllers: dict[tuple[Way, int], AdaptiveDraftLength] = {}
+
+    @property
+    def missing(self) -> Missing:
+        """What the server's interface has no room for."""
+        name = self._client.dialect.name
+        no_room = f"{name}'s interface has no room for it"
+        return Missing(
+            refused={
+                "grammar": f"{no_room}, nor for --json-schema",
+                **dict.fromkeys(("logprobs", "typical_p", "repeat_last_n"), no_room),
+            },
+            moot={"reproducible": f"{name} rounds by its load: texts may differ at near-ties"},
+        )
+
+    @property
+    def n_ctx(self) -> int:
+        return self._server.n_ctx
+
+    @property
+    def chat_template(self) -> str | None:
+        return self._draft.model.chat_template
+
+    @property
+    def placement(self) -> str:
+        """As `Pair.placement`, of the draft model."""
+        return summary({"draft": self._draft.placement})
+
+    @property
+    def files(self) -> list[Path]:
+        return [self._draft.model.path]
+
+    @property
+    def costs(self) -> dict[str, PassCosts]:
+        return {self._draft.costs_name: self._draft.context.costs}
+
+    def calibrate(self) -> bool:
+        """Measure the draft model, if that was never done; whether it was done now."""
+        if self._draft.is_calibrated:
+            return False
+        self._draft.calibrate()
+        return True
+
+    def remember(self, texts: Iterable[Sequence[int]]) -> None:
+        """As `Drafting.remember`."""
+        self._drafting.remember(texts)
+
+    def answer(
+        self,
+        prompt: Sequence[int],
+        sampling: SamplingParams,
+        *,
+        rule: str | None = None,
+        drafting: bool = True,
+        drafter: DraftMethod | None = None,
+        draft_max: int | None = None,
+        draft_length: int | None = None,
+        max_tokens: int | None = None,
+        stop: Sequence[str] = (),
+        reproducible: bool = False,
+        logprobs: int | None = None,
+        grammar: str | None = None,
+        on_prompt: Callable[[int, int], None] | None = None,
+        on_wait: Callable[[str], None] = lambda cause: None,
+    ) -> Iterator[Chunk | Finished]:
+        """As `specengine.load.pair.Pair.answer`, but for what is `missing`; the sampling settings decide
+        how drafts are verified. `on_wait` is told why nothing comes, where the server is busy or
+        out of reach. Raises RemoteError for a rule that these settings do not have.
+        """
+        for costs in (self._target_costs, *self.costs.values()):
+            costs.begin()
+        name = self._client.dialect.name
+        limit = answer_room(len(prompt), self.n_ctx, max_tokens)
+        way = way_to_verify(sampling, self._capabilities.prompt_top_n)
+        if rule not in (None, _RULES[way], "greedy" if sampling.temperature == 0 else None):
+            raise RemoteError(f"with these settings {name} has the rule {_RULES[way]}, not {rule}")
+        longest = MAX_DRAFT if draft_max is None else draft_max
+        how = Verification(
+            way, sampling, make_rule(_RULES[way], sampling), self._top_n(way, sampling)
+        )
+        target = ScoringTarget(
+            self._client,
+            self._network,
+            self.vocab,
+            self.n_ctx,
+            how,
+            self._target_costs,
+            self.abort,
+            until=len(prompt) + limit,
+            on_wait=on_wait,
+        )
+        adaptive = self._controllers.setdefault(
+            (way, longest), AdaptiveDraftLength(self._target_costs.seconds, longest=longest)
+        )
+        method = (drafter or self.method) if drafting and way != "alone" else "none"
+        drafters, controller = with_length(
+            self._drafting.drafters(method, Transforms(sampling), how.rule),
+            adaptive,
+            draft_length,
+            longest,
+        )
+        with closing(target):
+            for event in generate(
+                target,
+                drafters,
+                controller,
+                prompt,
+                max_tokens=limit,
+                stop=stop,
+                abort=self.abort,
+            ):
+                if isinstance(event, Finished):
+                    notices = self._notices(way, target.doubt) if drafting else ()
+                    if self._ignores_seed(way, sampling, target.doubt):
+                        notices = (*notices, _NO_SEED)
+                    event = replace(event, notices=(*notices, *event.notices))
+                yield event
+
+    def close(self) -> None:
+        self._draft.close()
+        self._network.call(self._client.close())
+
+    def _top_n(self, way: Way, sampling: SamplingParams) -> int:
+        if way != "rows":
+            return 0
+        wanted = _TIES if sampling.temperature == 0 else max(_TIES, sampling.top_k)
+        return min(wanted, self._capabilities.prompt_top_n)
+
+    def _ignores_seed(self, way: Way, sampling: SamplingParams, doubt: str | None) -> bool:
+        if sampling.seed is None or sampling.temperature == 0:
+            return False
+        if doubt is None and way != "alone":
+            return way == "draws"
+        return not self._client.dialect.takes_seed
+
+    def _notices(self, way: Way, doubt: str | None) -> tuple[str, ...]:
+        model, name = self._server.model, self._client.dialect.name
+        if doubt is not None:
+            return (f"{name} cannot verify drafts ({doubt}): {model} went on alone",)
+        if way == "alone":
+            return (
+                f"{model} answered alone: {name} verifies drafts at temperature 0, with --top-k up "
+                f"to {self._capabilities.prompt_top_n} and no penalties, or at temperature 1 "
+                "without truncation",
+            )
+        return ()

@@ -1,0 +1,193 @@
+"""vLLM's `/v1/completions`, with `prompt_logprobs`.
+
+Such a request never reads the prefix cache and scores the whole prompt; the entry of its first
+token is null. Log-probabilities are raw ones, unless the server was started otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from specchat.backends.bounds import Logprob, TokenId
+from specchat.backends.scoring import vllm_tokens
+from specchat.backends.scoring.dialect import (
+    RAW,
+    Drawing,
+    Part,
+    Request,
+    Said,
+    Scored,
+    parsed,
+    require,
+)
+from specengine.stream.scoring import Drawn, ScoresError, TopN
+
+_ID = "token_id:"  # how ids are written where the protocol has a place for text only
+_SEEDS = 1 << 63
+
+
+class _Logprob(Part):
+    logprob: Logprob
+
+
+class _Logprobs(Part):
+    """Of the tokens that were said; these are written as `token_id:7`."""
+
+    tokens: tuple[str, ...] = ()
+    token_logprobs: tuple[Logprob | None, ...] = ()
+    top_logprobs: list[dict[str, Logprob] | None] | None = None
+
+
+class _Choice(Part):
+    prompt_logprobs: list[dict[TokenId, _Logprob] | None] | None = None
+    prompt_token_ids: list[TokenId] | None = None
+    token_ids: list[TokenId] | None = None
+    logprobs: _Logprobs | None = None
+    finish_reason: str | None = None
+
+
+class _Answer(Part):
+    choices: tuple[_Choice, ...] = ()
+
+
+class VLLM:
+    name = "vLLM"
+    start_offset = False
+    cached = False
+    takes_seed = True
+
+    def __init__(self, model: str, *, scale_out: bool = False) -> None:
+        """`scale_out`: ask `/inference/v1/generate` where no most probable tokens are needed."""
+        self._model = model
+        self._scale_out = scale_out
+
+    def score(self, text: Sequence[int], draft: Sequence[int], top_n: int) -> Request:
+        if self._scale_out and top_n == 0:
+            return vllm_tokens.request(self._model, text, draft)
+        request = self._request([*text, *draft], RAW, 1, top_n)
+        request.body["prompt_logprobs"] = top_n
+        return request
+
+    def scored(self, answer: Any, text: Sequence[int], draft: Sequence[int], top_n: int) -> Scored:
+        if self._scale_out and top_n == 0:
+            return vllm_tokens.scored(answer, draft)
+        choice = self._choice(answer)
+        tokens = [*text, *draft]
+        require(choice.prompt_token_ids in (None, tokens), "scores of other tokens")
+        scores = choice.prompt_logprobs or []
+        require(len(scores) == len(tokens), f"{len(scores)} scores of {len(tokens)} tokens")
+        said = _said(choice, top_n)
+        require(len(said) == 1, "no token after the draft")
+        # Values of another request or another place do not have these tokens, at least not all.
+        aligned = zip(tokens[1:], scores[1:], strict=True)
+        require(all(e is not None and t in e for t, e in aligned), "scores of other tokens")
+        of_draft = [{t: e.logprob for t, e in (s or {}).items()} for s in scores[len(text) :]]
+        logprobs = tuple(entry[token] for token, entry in zip(draft, of_draft, strict=True))
+        return Scored(logprobs, (*(_top(e, top_n) for e in of_draft), said[0].top), said[0])
+
+    def draw(self, text: Sequence[int], n: int) -> Request:
+        request = self._request(text, RAW, 1, 0)
+        request.body["n"] = n
+        return request
+
+    def drawn(self, answer: Any, n: int) -> list[Drawn]:
+        choices = parsed(_Answer, answer, "draws").choices
+        said = [s for choice in choices for s in _said(choice, 0)]
+        require(len(said) == n, f"{len(said)} draws of {n}")
+        return [Drawn(s.token, math.exp(s.logprob)) for s in said]
+
+    def stream(self, text: Sequence[int], drawing: Drawing, max_tokens: int, top_n: int) -> Request:
+        request = self._request(text, drawing, max_tokens, top_n)
+        request.body["stream"] = True
+        return request
+
+    def events(self, top_n: int) -> _Events:
+        return _Events(top_n)
+
+    def encode(self, text: str) -> Request:
+        request = self._request([], RAW, 1, 0)
+        request.body["prompt"] = text
+        return request
+
+    def encoded(self, answer: Any) -> list[int]:
+        return self._choice(answer).prompt_token_ids or []
+
+    def _choice(self, answer: Any) -> _Choice:
+        choices = parsed(_Answer, answer, "scores").choices
+        require(len(choices) == 1, "no answer")
+        return choices[0]
+
+    def _request(
+        self, tokens: Sequence[int], drawing: Drawing, max_tokens: int, top_n: int
+    ) -> Request:
+        params = drawing.params
+        body: dict[str, Any] = {
+            "model": self._model,
+            "prompt": list(tokens),
+            "max_tokens": max_tokens,
+            "temperature": params.temperature,
+            "top_k": params.top_k,
+            "top_p": params.top_p or 1e-6,
+            "min_p": params.min_p,
+            "repetition_penalty": params.repeat_penalty,
+            "frequency_penalty": params.frequency_penalty,
+            "presence_penalty": params.presence_penalty,
+            "ignore_eos": drawing.ignore_end,
+            "logprobs": top_n,
+            "return_token_ids": True,
+            "return_tokens_as_token_ids": True,
+        }
+        if params.logit_bias:
+            body["logit_bias"] = {str(t): max(b, -100) for t, b in params.logit_bias.items()}
+        if params.seed is not None:
+            body["seed"] = params.seed % _SEEDS
+        return Request("/v1/completions", body)
+
+
+class _Events:
+    def __init__(self, top_n: int) -> None:
+        self._top_n = top_n
+        self.finished = False
+
+    def read(self, data: str) -> list[Said]:
+        content = json.loads(data)
+        if isinstance(content, dict) and "error" in content:
+            raise ScoresError(f"the server reports an error: {content['error']}")
+        said = []
+        for choice in parsed(_Answer, content, "an event").choices[:1]:
+            said += _said(choice, self._top_n)
+            require(choice.finish_reason != "abort", "aborted")
+            self.finished |= choice.finish_reason is not None
+        return said
+
+
+def _said(choice: _Choice, top_n: int) -> list[Said]:
+    found = choice.logprobs or _Logprobs()
+    ids = [_id(token) for token in found.tokens]
+    require(choice.token_ids in (None, ids), "log-probabilities of other tokens")
+    require(len(found.token_logprobs) == len(ids), "log-probabilities are missing")
+    tops = (found.top_logprobs if top_n else None) or [None] * len(ids)
+    require(len(tops) == len(ids), "most probable tokens are missing")
+    said = []
+    for token, logprob, top in zip(ids, found.token_logprobs, tops, strict=True):
+        require(logprob is not None, "a log-probability is missing")
+        assert logprob is not None
+        row = _top({_id(t): p for t, p in (top or {}).items()}, top_n)
+        said.append(Said(token, logprob, row))
+    return said
+
+
+def _top(logprobs: Mapping[int, float], top_n: int) -> TopN:
+    """The `top_n` best; a token that was asked for may come with them."""
+    best = sorted(logprobs.items(), key=lambda entry: (-entry[1], entry[0]))
+    return TopN(tuple(best[:top_n])).checked(top_n)
+
+
+def _id(written: str) -> int:
+    digits = written.removeprefix(_ID)
+    is_id = digits != written and digits.isascii() and digits.isdigit() and len(digits) < 10
+    require(is_id, "text in the place of token ids")
+    return int(digits)

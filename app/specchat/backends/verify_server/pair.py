@@ -1,0 +1,232 @@
+"""A target on a verify server, its drafter on this computer: `specengine.load.pair.Pair`, remotely."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from specchat.backends.answer_options import Missing
+from specchat.backends.answer_room import answer_room
+from specchat.backends.draft_model import load_draft_model
+from specchat.backends.verify_server.preparation import PreparedRemote
+from specchat.backends.verify_server.stream import Connection, OnLoss, RemoteStream, Request
+from specchat.backends.verify_server.vocabulary import load_vocabulary
+from specchat.wire.errors import RemoteError
+from specchat.wire.messages import FEATURES
+from specchat.wire.network import NetworkThread
+from specengine.cache.costs import PassCosts
+from specengine.core.cancel import AbortFlag
+from specengine.llama.grammar import Grammar
+from specengine.llama.placement import summary
+from specengine.load.drafting import Drafting, DraftMethod
+from specengine.load.loaded_model import LoadedModel, LoadOptions
+from specengine.rules import make_rule
+from specengine.sampling import SamplingParams, Transforms
+from specengine.stream.duplex import Event, answer_with_hints
+from specengine.stream.unverified import Begun
+
+_GOODBYE_S = 1.0
+_REACH_S = 5.0
+_RULES = (None, "coupled", "greedy")  # what the text of a server follows
+_WITHOUT = {  # why, by what a server has not got
+    "grammar": "this server takes none, nor a --json-schema, which becomes one: start it with "
+    "`specchat serve --grammars`",
+    "logprobs": "this server is too old for it",
+}
+_NOT_REPRODUCIBLE = (
+    "the server's build of llama.cpp rounds by the width of a pass whatever is done about it: "
+    "texts may differ at near-ties"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOptions:
+    """How a person wants a target elsewhere to be used."""
+
+    patience_ms: float = 0.0
+    """How long the target waits for a draft: 0 is fastest, much more takes the fewest passes."""
+    on_loss: OnLoss = "wait"
+    """What to do where the connection is lost amid an answer."""
+    predicted_outputs: bool = False
+    """Send text that is to be edited to servers of the OpenAI protocol as a prediction."""
+    key_over_http: bool = False
+    """Send keys where everybody on the way can read them, too."""
+
+
+class RemotePair:
+    """Made, used and closed in the engine thread."""
+
+    def __init__(
+        self,
+        ready: PreparedRemote,
+        network: NetworkThread,
+        options: LoadOptions,
+        remote: RemoteOptions,
+        *,
+        abort: AbortFlag,
+        on_progress: Callable[[str, float], None],
+    ) -> None:
+        """Raises RemoteError, ModelFileError, BackendError, CancelledError."""
+        self.abort = abort
+        self.method = ready.method
+        self._network = network
+        self._remote = remote
+        self._n_ctx = ready.n_ctx
+        self.missing = Missing(
+            {name: _WITHOUT[name] for name in FEATURES if name not in ready.features},
+            {} if ready.reproducible else {"reproducible": _NOT_REPRODUCIBLE},
+        )
+        self._connection = Connection(ready.server, ready.fingerprint)
+        self._draft: LoadedModel | None = None
+        self._vocabulary = load_vocabulary(ready.vocabulary, ready.fingerprint)
+        self.vocab = self._vocabulary.vocab
+        self.notices: list[str] = []
+        """What a person should know about how the draft model was loaded."""
+        if ready.draft is not None:
+            try:
+                self._draft = load_draft_model(
+                    ready.draft, options, abort.child(), on_progress, self.notices.append
+                )
+            except BaseException:
+                self._vocabulary.close()
+                raise
+        self._drafting = Drafting(self.vocab, self._draft, ready.vocabularies)
+
+    @property
+    def placement(self) -> str:
+        """As `Pair.placement`, of the draft model alone."""
+        return summary({"draft": self._draft.placement if self._draft is not None else None})
+
+    @property
+    def n_ctx(self) -> int:
+        return self._n_ctx
+
+    @property
+    def chat_template(self) -> str | None:
+        return self._vocabulary.chat_template
+
+    @property
+    def files(self) -> list[Path]:
+        """The draft model's, where there is one."""
+        return [] if self._draft is None else [self._draft.model.path]
+
+    @property
+    def costs(self) -> dict[str, PassCosts]:
+        return {} if self._draft is None else {self._draft.costs_name: self._draft.context.costs}
+
+    def calibrate(self) -> bool:
+        """What a pass costs, the server knows; and drafts cost nothing that is needed here."""
+        return False
+
+    def remember(self, texts: Iterable[Sequence[int]]) -> None:
+        """As `Drafting.remember`."""
+        self._drafting.remember(texts)
+
+    def answer(
+        self,
+        prompt: Sequence[int],
+        sampling: SamplingParams,
+        *,
+        rule: str | None = None,
+        drafting: bool = True,
+        drafter: DraftMethod | None = None,
+        draft_max: int | None = None,
+        draft_length: int | None = None,
+        max_tokens: int | None = None,
+        stop: Sequence[str] = (),
+        reproducible: bool = False,
+        logprobs: int | None = None,
+        grammar: str | None = None,
+        on_prompt: Callable[[int, int], None] | None = None,
+        begun: Begun | None = None,
+    ) -> Iterator[Event]:
+        """As `specengine.load.pair.Pair.answer`, but for what is `missing`. A server is always as
+        `reproducible` as it can be, and tells nothing of a prompt's progress. Goes on with the
+        answer `begun`, where there is one, and verifies what of it is not. Raises RemoteError for a
+        rule that servers do not have, SamplingError for `greedy` above temperature 0.
+        """
+        if rule not in _RULES:
+            raise RemoteError(f"a target on a verify server has the rule coupled, not {rule}")
+        further = _further(len(prompt), grammar, logprobs)
+        follows = None
+        if grammar is not None:  # raises for a grammar that cannot be used, before anything is sent
+            follows = Grammar(grammar, self.vocab.handle, len(prompt), self.abort)
+        most = answer_room(len(prompt), self._n_ctx, max_tokens)
+        seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
+        verified: tuple[int, ...] = ()
+        if begun is not None:
+            seed, verified = begun.unverified.seed, begun.tokens[: begun.unverified.token]
+        sampling = sampling.model_copy(update={"seed": seed})
+        acceptance = make_rule(rule or "coupled", sampling)
+        request = Request(
+            wire_settings(sampling),
+            seed,
+            most - len(verified),
+            self._remote.patience_ms,
+            self._on_loss(begun),
+            further,
+        )
+        method = (drafter or self.method) if drafting else "none"
+        return answer_with_hints(
+            RemoteStream(self._network, self._connection, [*prompt, *verified], request),
+            self.vocab,
+            self._drafting.drafters(method, Transforms(sampling, follows), acceptance),
+            prompt,
+            seed=seed,
+            max_tokens=most,
+            stop=stop,
+            abort=self.abort,
+            draft_max=min((n for n in (draft_max, draft_length) if n is not None), default=None),
+            begun=begun,
+        )
+
+    async def is_within_reach(self) -> bool:
+        """Whether the server answers now; in the network thread."""
+        try:
+            async with asyncio.timeout(_REACH_S):
+                await self._connection.server.round_trip_s(times=1)
+        except (httpx.TransportError, TimeoutError):
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._draft is not None:
+            self._draft.close()
+        self._vocabulary.close()
+        self._network.call(self._goodbye())
+
+    def _on_loss(self, begun: Begun | None) -> OnLoss:
+        """Only a draft model can go on alone; and not where its words are to be verified."""
+        cannot = self._draft is None or begun is not None
+        return "stop" if cannot and self._remote.on_loss == "local" else self._remote.on_loss
+
+    async def _goodbye(self) -> None:
+        """The server forgets the text; in a while it would anyway."""
+        server, session = self._connection.server, self._connection.session
+        if session is not None:
+            with suppress(httpx.HTTPError, TimeoutError):
+                async with asyncio.timeout(_GOODBYE_S):
+                    await server.delete_session(session)
+        await server.close()
+
+
+def _further(answer_start: int, grammar: str | None, logprobs: int | None) -> dict[str, Any]:
+    """What not every server has."""
+    wanted: dict[str, Any] = {}
+    if grammar is not None:
+        wanted |= {"grammar": grammar, "grammar_start": answer_start}
+    if logprobs is not None:
+        wanted |= {"logprobs": logprobs}
+    return wanted
+
+
+def wire_settings(sampling: SamplingParams) -> dict[str, Any]:
+    """As the protocol has them: the seed stands beside them."""
+    return {name: value for name, value in sampling.to_json().items() if name != "seed"}

@@ -1,0 +1,117 @@
+"""From an address to a target that can be drafted for: connected, known, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import httpx
+
+from specchat.backends.other_servers import PreparedChat, PreparedScoring, prepare_other
+from specchat.backends.preparation import draft_method
+from specchat.backends.trials import try_out
+from specchat.backends.verify_server.client import ServedModelInfo, ServedProfile, VerifyServer
+from specchat.backends.verify_server.vocabulary import fetch_vocabulary, try_vocabulary
+from specchat.config import locations
+from specchat.config.installation import explain_probe
+from specchat.models.ensure import ensure_model
+from specchat.models.memory import require_memory
+from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.wire.address import Address, parse_address
+from specchat.wire.errors import RemoteError
+from specchat.wire.http import explain
+from specchat.wire.keys import Keys
+from specchat.wire.network import NetworkThread
+from specengine.core.errors import BackendError
+from specengine.core.events import Progress
+from specengine.files.compatibility import Comparison, require_compatible
+from specengine.files.gguf import read_gguf
+from specengine.files.language_model import read_draft
+from specengine.llama.probe import probe
+from specengine.load.drafting import DraftMethod
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRemote:
+    """What `RemotePair` needs to begin."""
+
+    server: VerifyServer
+    model: str
+    fingerprint: str
+    n_ctx: int
+    features: frozenset[str]
+    reproducible: bool
+    profile: ServedProfile | None
+    vocabulary: Path
+    draft: Path | None
+    method: DraftMethod
+    vocabularies: Comparison | None
+    use_extra_bufts: bool
+
+
+def prepare_remote(
+    profile: Profile,
+    registry: Registry,
+    network: NetworkThread,
+    keys: Keys,
+    on_event: Callable[[Progress], None],
+    cancel: Event,
+) -> PreparedRemote | PreparedScoring | PreparedChat:
+    """Connect to the target that `profile` names, and fetch what is missing to draft for it.
+
+    A server that cannot verify drafts is asked for its own answers. Blocks. Raises SpecchatError
+    or SpecEngineError with one line: nothing listens there, the draft model has another vocabulary.
+    """
+    address = parse_address(profile.target)
+    connected = network.call(_connect(address, keys))
+    if connected is None:
+        return prepare_other(profile, registry, network, keys, on_event, cancel)
+    server, model = connected
+    on_event(Progress("load", 0, 0, f"the vocabulary of {model.name}"))
+    vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))
+    name = profile.draft or "none"
+    draft, vocabularies = None, None
+    if name not in DRAFTERS_WITHOUT_MODEL:
+        path = ensure_model(
+            registry.resolve(name),
+            cancel=cancel,
+            on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
+        )
+        draft = read_draft(path)
+        vocabularies = require_compatible(read_gguf(vocabulary), draft, registry.mask_token(name))
+        require_memory(draft, None, model.n_ctx)
+    probed = probe(locations.cache_dir())
+    if not probed.works:
+        raise BackendError(explain_probe(probed))
+    try_vocabulary(vocabulary, on_event, cancel)
+    if draft is not None:
+        try_out(draft, on_event=on_event, cancel=cancel)
+    return PreparedRemote(
+        server,
+        model.name,
+        model.vocab_fingerprint,
+        model.n_ctx,
+        model.features,
+        model.reproducible,
+        model.profile,
+        vocabulary,
+        draft.path if draft is not None else None,
+        draft_method(profile, draft is not None),
+        vocabularies,
+        probed.use_extra_bufts,
+    )
+
+
+async def _connect(address: Address, keys: Keys) -> tuple[VerifyServer, ServedModelInfo] | None:
+    """None where something else than a verify server listens. Raises RemoteError."""
+    server = VerifyServer(address, keys.find(address))
+    try:
+        info = await server.info()
+    except httpx.TransportError as error:
+        raise RemoteError(explain(error, address)) from error
+    if info is not None and info.models:
+        return server, info.models[0]
+    await server.close()
+    return None

@@ -1,0 +1,214 @@
+"""`specchat connect`: what a target elsewhere is, and how to use it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import click
+
+from specchat.backends.examination import Examination, examine
+from specchat.backends.expectation import TYPICAL_LOOKUP, TYPICAL_MODEL, expected_gain
+from specchat.backends.pass_costs import CostStore
+from specchat.backends.scoring.dialect import Capabilities
+from specchat.backends.scoring.pair import ENGINES, ScoringServer, examine_scoring
+from specchat.backends.trials import try_out
+from specchat.backends.verify_server.client import VerifyServer
+from specchat.backends.verify_server.vocabulary import fetch_vocabulary
+from specchat.cli.options import key_over_http_option
+from specchat.config import locations
+from specchat.config.settings import load_settings
+from specchat.errors import SpecchatError
+from specchat.models.ensure import ensure_model
+from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, load_registry
+from specchat.wire.address import Address, parse_address
+from specchat.wire.keys import Key, Keys
+from specengine.cache.costs import PassCosts
+from specengine.core.limits import MAX_DRAFT
+from specengine.files.compatibility import compare_vocabularies
+from specengine.files.gguf import read_gguf
+from specengine.files.language_model import read_draft
+from specengine.llama.model import LlamaModel
+from specengine.stream.scoring import ScoresError
+
+_SERVERS = {"vllm": "vLLM", "sglang": "SGLang"}
+_WAYS = {
+    "ids": "its tokens are the target's own",
+    "tokens": "drafts the tokens that both have",
+    "text": "has another vocabulary: drafts text",
+    None: "cannot draft for this server",
+}
+
+
+@click.command()
+@click.argument("url")
+@click.option("--draft", metavar="MODEL", help="A model that is to draft for it here.")
+@key_over_http_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bool) -> int:
+    """Try the server at URL: what it is, what it verifies, what the way there costs.
+
+    Ends with exit code 1 where the draft model does not fit.
+    """
+    settings = load_settings(key_over_http=key_over_http)
+    if settings.offline:
+        raise SpecchatError(f"offline nothing is connected to, {url} neither")
+    address = parse_address(url)
+    key = Keys(url, settings.key_over_http).find(address)
+    found = asyncio.run(examine(address, key))
+    scores = _scores(address, key, found, draft)
+    way = "ids" if isinstance(scores, Capabilities) else _way(address, key, found, draft)
+    misfit = draft is not None and way is None
+    gain = None if misfit else _gain(found, draft or "lookup")
+    entry = _profile(found, address, None if misfit else draft)
+    if as_json:
+        result: dict[str, Any] = {**found.model_dump(), "profile": entry}
+        if draft is not None:
+            result |= {"draft": draft, "drafts_reach_it": way}
+        result["expected_gain"] = gain
+        if scores is not None:
+            told = scores.as_json() if isinstance(scores, Capabilities) else None
+            result |= {"capabilities": told, "cannot_verify": None if told else scores}
+        click.echo(json.dumps(result, indent=2))
+    else:
+        _print(found, draft, way, entry, _verifies(found, scores), gain)
+    return 1 if misfit else 0
+
+
+def _scores(
+    address: Address, key: Key | None, found: Examination, draft: str | None
+) -> Capabilities | str | None:
+    """For an engine that can score: what it proved to do for `draft`, or why nothing."""
+    if found.kind not in ENGINES:
+        return None
+    if draft is None or draft in DRAFTERS_WITHOUT_MODEL:
+        return "name the draft model with --draft"
+    model = address.model or found.models[0]
+    server = ScoringServer(address, key, found.kind, model, 0)
+    registry = load_registry(locations.registry_file())
+    path = ensure_model(registry.resolve(draft))
+    try_out(read_draft(path), vocab_only=True, on_event=lambda _: None, cancel=Event())
+    vocabulary = LlamaModel(path, vocab_only=True)
+    try:
+        return asyncio.run(examine_scoring(server, vocabulary.vocab, vocabulary.chat_template))
+    except ScoresError as error:
+        return str(error)
+    finally:
+        vocabulary.close()
+
+
+def _way(address: Address, key: Key | None, found: Examination, draft: str | None) -> str | None:
+    """How the tokens of `draft` reach this target; None where they cannot, or none is wanted."""
+    if draft is None or not found.verifies or found.vocab_fingerprint is None:
+        return None
+    if draft in DRAFTERS_WITHOUT_MODEL:
+        return "ids"
+    vocabulary = asyncio.run(_vocabulary(address, key, found.vocab_fingerprint))
+    registry = load_registry(locations.registry_file())
+    model = read_draft(ensure_model(registry.resolve(draft)))
+    way = compare_vocabularies(read_gguf(vocabulary), model).way
+    return None if way == "none" else way
+
+
+async def _vocabulary(address: Address, key: Key | None, fingerprint: str) -> Path:
+    server = VerifyServer(address, key)
+    try:
+        return await fetch_vocabulary(server, fingerprint)
+    finally:
+        await server.close()
+
+
+def _profile(found: Examination, address: Address, draft: str | None) -> str:
+    """What to put into models.toml."""
+    target = found.address if address.model is None else f"{found.address}#{address.model}"
+    lines = [
+        "[profiles.remote]",
+        f'description = "{(address.model or (found.models or ["?"])[0])} elsewhere"',
+        f'target = "{target}"',
+    ]
+    if found.verifies or (draft is not None and found.kind in ENGINES):
+        lines.append(f'draft = "{draft or "lookup"}"')
+    return "\n".join(lines)
+
+
+def _print(
+    found: Examination,
+    draft: str | None,
+    way: str | None,
+    entry: str,
+    verifies: str,
+    gain: float | None,
+) -> None:
+    rows = [
+        ("server", found.server or _SERVERS.get(found.kind, "speaks the OpenAI protocol")),
+        ("models", ", ".join(found.models) or "none"),
+        ("verifies", verifies),
+        ("round trip", f"{found.round_trip_ms:.1f} ms"),
+    ]
+    if found.pass_ms is not None:
+        rows.append(("a pass", f"{found.pass_ms:.0f} ms"))
+    if found.verifies:
+        rows.append(("stream down", _buffering(found.buffers_down)))
+        rows.append(("hints up", _buffering(found.buffers_up)))
+    if draft is not None:
+        rows.append(("draft", f"{draft}: {_WAYS[way]}"))
+    if found.verifies:
+        rows.append(("expected", _expected(gain, draft or "lookup")))
+    for name, value in rows:
+        click.echo(f"{name:<12} {value}")
+    click.echo(f"\nTo use it, add to {locations.registry_file()}:\n\n{entry}")
+
+
+def _gain(found: Examination, draft: str) -> float | None:
+    """What drafts are expected to bring; None where something of that is not known."""
+    if not found.passes_s or draft == "none":
+        return None
+    draft_s, acceptance = 0.0, TYPICAL_LOOKUP
+    if draft not in DRAFTERS_WITHOUT_MODEL:
+        model = ensure_model(load_registry(locations.registry_file()).resolve(draft))
+        store = CostStore(locations.cache_dir() / "pass-costs.json", load_settings().threads)
+        known = list(store.load([model]).values())
+        if not known:
+            return None
+        draft_s, acceptance = PassCosts(known[-1]).seconds(1), TYPICAL_MODEL
+    passes = PassCosts(found.passes_s)
+    narrowest = min(found.passes_s)
+    return expected_gain(
+        found.round_trip_ms / 1000,
+        lambda n: passes.seconds(max(n, narrowest)),
+        draft_s,
+        acceptance,
+        MAX_DRAFT,
+    )
+
+
+def _expected(gain: float | None, draft: str) -> str:
+    if gain is None:
+        return "not known before the draft model has answered here once"
+    if draft in DRAFTERS_WITHOUT_MODEL:
+        return f"{gain:.1f} times as fast where the answer repeats what was said; else as fast"
+    return (
+        f"{gain:.1f} times as fast as the server alone, if {TYPICAL_MODEL:.0%} of the drafts stand"
+    )
+
+
+def _verifies(found: Examination, scores: Capabilities | str | None) -> str:
+    if found.verifies:
+        return f"drafts, exactly, with any sampling; {found.n_ctx} tokens of context"
+    if isinstance(scores, Capabilities):
+        return (
+            f"drafts, exactly, at temperature 0, with --top-k up to {scores.prompt_top_n}, or at "
+            "temperature 1 without truncation"
+        )
+    if scores is not None:
+        return f"nothing: {scores}"
+    return "nothing: its own answers are streamed, without drafts"
+
+
+def _buffering(buffers: bool | None) -> str:
+    if buffers is None:
+        return "could not be found out"
+    return "held back by something on the way: slow" if buffers else "arrives at once"

@@ -1,0 +1,36 @@
+"""`specchat doctor`: what works here, what does not, and the command that mends it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(as_json: bool) -> int:
+    """Say what works on this machine, what does not, and the command that mends it.
+
+    Ends with exit code 1 where something does not work.
+    """
+    # Late, since these imports take longer than `--help` should.
+    from specchat.doctor.diagnosis import Check, diagnose
+
+    checks: list[Check] = []
+    for check in diagnose():
+        checks.append(check)
+        if not as_json:
+            status = click.style(f"{check.status:<5}", fg=COLOURS[check.status], bold=True)
+            click.echo(f"{status} {check.name:<16} {check.detail}")
+            if check.remedy:
+                click.echo(f"{'':<23}-> {check.remedy}")
+    failed = any(check.status == "fail" for check in checks)
+    if not as_json and any(check.status != "ok" for check in checks):
+        click.echo("Causes, by what you see: docs/troubleshooting.md")
+    if as_json:
+        report = {"ok": not failed, "checks": [check.model_dump() for check in checks]}
+        click.echo(json.dumps(report, indent=2))
+    return 1 if failed else 0

@@ -1,0 +1,31 @@
+"""`specchat locate`: where everything is kept."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from specchat.config import locations
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(as_json: bool) -> None:
+    """Where configuration, data, models and logs are.
+
+    SPECCHAT_HOME moves everything, SPECCHAT_MODELS_DIR only the models.
+    """
+    paths = {
+        "settings": locations.settings_file(),
+        "registry": locations.registry_file(),
+        "chats": locations.database_file(),
+        "models": locations.models_dir(),
+        "log": locations.log_file(),
+        "cache": locations.cache_dir(),
+    }
+    if as_json:
+        click.echo(json.dumps({name: str(path) for name, path in paths.items()}, indent=2))
+        return
+    for name, path in paths.items():
+        click.echo(f"{name:<9} {path}{'' if path.exists() else '  (not there yet)'}")

@@ -1,0 +1,187 @@
+"""`specchat verify`: is the drafted text the target's own, with these models, on this machine?"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+import textwrap
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from specchat.backends.runtime import Runtime
+from specchat.cli.event_progress import EventProgress
+from specchat.cli.flags import profile_flags, settings_of
+from specchat.cli.options import model_options
+from specchat.config import locations
+from specchat.config.log import log_to_file
+from specchat.doctor.certificate import (
+    QUESTIONS,
+    Certificate,
+    CheckResult,
+    certify,
+    encode_question,
+)
+from specchat.errors import SpecchatError
+from specchat.models.registry import Profile, load_registry
+from specchat.models.selection import select_profile
+from specchat.printable import one_line
+from specchat.wire.address import is_url
+from specengine.checks.verification import Plan, verify
+from specengine.core.errors import CancelledError
+from specengine.load.pair import Pair
+
+_INDENT = 19
+_WIDEST = 120
+
+
+@click.command()
+@click.argument("questions", metavar="[QUESTION]...", nargs=-1)
+@model_options
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=8),
+    default=48,
+    show_default=True,
+    help="Length of an answer.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=100),
+    default=4000,
+    show_default=True,
+    help="Texts drawn at each place for the sampling check.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**32), help="Of the sampling check. Default: any.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    questions: tuple[str, ...],
+    max_tokens: int,
+    draws: int,
+    seed: int | None,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Check that drafting leaves the target's words alone, and print a certificate.
+
+    The target answers every QUESTION (three of ours where there is none) alone and with drafts.
+    Exit code 1 where a check fails.
+    """
+    log_to_file()
+    settings = settings_of(flags)
+    registry = load_registry(locations.registry_file())
+    profile = select_profile(registry, settings, **profile_flags(flags))
+    if is_url(profile.target):
+        raise SpecchatError(
+            f"{profile.target} is elsewhere: run specchat verify where the target is"
+        )
+    seed = secrets.randbits(32) if seed is None else seed
+    asked = questions or QUESTIONS
+
+    def check(pair: Pair, progress: _Progress) -> Certificate:
+        prompts = tuple(encode_question(pair, question, profile.system) for question in asked)
+        plan = Plan(prompts, seed, max_tokens=max_tokens, draws=draws)
+        results = []
+        for done in verify(pair, plan, progress.update):
+            result = CheckResult(
+                name=done.name, passed=done.passed, detail=done.detail, figures=done.figures
+            )
+            results.append(result)
+            if not as_json:
+                progress.clear()
+                _show(result)
+        return certify(
+            pair,
+            results,
+            seed=seed,
+            max_tokens=max_tokens,
+            questions=asked,
+            threads=settings.threads,
+        )
+
+    runtime = Runtime(
+        registry,
+        n_threads=settings.threads,
+        gpu_layers=settings.gpu,
+        offline=settings.offline,
+    )
+    certificate = asyncio.run(_run(runtime, profile, check))
+    if as_json:
+        click.echo(certificate.model_dump_json(indent=1))
+    else:
+        _sign(certificate)
+    return 0 if certificate.passed else 1
+
+
+async def _run(
+    runtime: Runtime, profile: Profile, check: Callable[[Pair, _Progress], Certificate]
+) -> Certificate:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(runtime.close)
+        try:
+            with EventProgress() as loading:
+                await runtime.load(profile, loading.update)
+            for notice in await runtime.run(lambda pair: pair.notices):
+                click.echo(f"specchat: {one_line(notice)}", err=True)
+            progress = stack.enter_context(_Progress())
+            return await runtime.run(lambda pair: check(pair, progress))
+        except CancelledError as error:
+            raise KeyboardInterrupt from error
+
+
+class _Progress:
+    """Which check runs and how far it is, on standard error, for the length of a `with` block."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("checking {task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=None)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def update(self, check: str, done: int, total: int) -> None:
+        self._bar.start()
+        self._bar.update(self._task, description=check, completed=done, total=total or None)
+
+    def clear(self) -> None:
+        """Take it away: a line is about to be printed."""
+        self._bar.stop()
+
+
+def _show(result: CheckResult) -> None:
+    word = click.style("ok  ", fg="green") if result.passed else click.style("FAIL", fg="red")
+    width = min(shutil.get_terminal_size().columns, _WIDEST) - _INDENT
+    detail = textwrap.fill(result.detail, width).replace("\n", "\n" + " " * _INDENT)
+    click.echo(f"{word} {result.name:<13} {detail}")
+
+
+def _sign(certificate: Certificate) -> None:
+    machine = certificate.machine
+    for role, model in (("target", certificate.target), ("draft", certificate.draft)):
+        if model is not None:
+            click.echo(f"{role}: {model.file}, {model.quantization}, sha256 {model.sha256[:16]}…")
+    click.echo(
+        f"on {machine.cpu}, {machine.threads} threads, llama-cpp-python "
+        f"{machine.llama_cpp_python}; seed {certificate.seed}"
+    )
+    failed = [check.name for check in certificate.checks if not check.passed]
+    if failed:
+        click.echo(f"NOT certified: {', '.join(failed)} failed")
+    else:
+        click.echo(f"certified {certificate.made_at:%Y-%m-%d}: the words are the target's own")

@@ -1,0 +1,88 @@
+"""From the values of flags to settings, sampling and answer options, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from specchat.backends.answer_options import AnswerOptions
+from specchat.config.settings import Settings, load_settings
+from specengine.core.errors import GrammarError, SamplingError
+from specengine.rules import make_rule
+from specengine.sampling import SamplingParams
+from specengine.sampling.json_schema import json_schema_to_gbnf
+
+_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "frequency_penalty")
+_SETTINGS = (
+    *("threads", "gpu_layers", "draft_gpu_layers", "ctx"),
+    *("offline", "on_loss", "key_over_http"),
+)
+_SAMPLING_FLAGS = (*_SAMPLING, "presence_penalty", "seed")
+
+
+def settings_of(flags: Mapping[str, Any]) -> Settings:
+    """The settings that hold under `flags`. Raises SpecchatError."""
+    return load_settings(**{name: flags.get(name) for name in _SETTINGS})
+
+
+def profile_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that `select_profile` takes."""
+    return {name: flags[name] for name in ("profile", "target", "draft", "system")}
+
+
+def sampling_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The sampling settings among `flags`; raises SamplingError for a malformed bias."""
+    given: dict[str, Any] = {name: flags[name] for name in _SAMPLING_FLAGS}
+    if flags["logit_bias"]:
+        given["logit_bias"] = dict(_bias(text) for text in flags["logit_bias"])
+    return given
+
+
+def to_answer_options(flags: Mapping[str, Any], sampling: SamplingParams) -> AnswerOptions:
+    """Flags as the runtime takes them. Raises GrammarError for an unreadable grammar or schema,
+    SamplingError for a rule that does not go with `sampling`.
+    """
+    make_rule(flags["rule"], sampling)  # here, before models are loaded and servers connected to
+    return AnswerOptions(
+        sampling=sampling,
+        max_tokens=flags["max_tokens"],
+        stop=tuple(flags["stop"]),
+        rule=flags["rule"],
+        draft_max=flags["draft_max"],
+        draft_length=flags["draft_length"],
+        drafting=not flags["no_draft"],
+        reproducible=flags["reproducible"],
+        grammar=_grammar(flags["grammar"], flags["json_schema"]),
+    )
+
+
+def _bias(text: str) -> tuple[int, float]:
+    token, _, bias = text.partition("=")
+    try:
+        return int(token), float(bias)
+    except ValueError as error:
+        raise SamplingError(
+            f"--logit-bias {text}: write a token id and a number, as in --logit-bias 198=-2.5"
+        ) from error
+
+
+def _grammar(gbnf: str | None, schema: str | None) -> str | None:
+    if gbnf is not None and schema is not None:
+        raise click.UsageError("--grammar and --json-schema exclude each other")
+    if schema is not None:
+        return json_schema_to_gbnf(_text_or_file(schema))
+    return None if gbnf is None else _text_or_file(gbnf)
+
+
+def _text_or_file(value: str) -> str:
+    if not value.startswith("@"):
+        return value
+    path = Path(value[1:])
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise GrammarError(f"{path} cannot be read: {reason}") from error

@@ -1,0 +1,1 @@
+"""Settings, folders, the log: what every room may ask for."""

@@ -1,0 +1,165 @@
+"""A person's settings: a TOML file, outranked by `SPECCHAT_*` variables, outranked by flags."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from specchat.config import locations
+from specchat.errors import SpecchatError
+from specengine.llama.placement import GpuLayers
+from specengine.sampling import SamplingParams
+
+_PREFIX = "SPECCHAT_"
+_LEVEL = "__"  # SPECCHAT_SAMPLING__TOP_K is sampling.top_k
+
+
+class Settings(BaseSettings):
+    """What holds for every chat and every `ask`, until a flag says otherwise."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX,
+        env_nested_delimiter=_LEVEL,
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+    )
+
+    profile: str = "tiny"
+    """The profile that is used where none is named: target, drafter and what suits them."""
+
+    sampling: SamplingParams = SamplingParams.model_validate({})
+    """Sampling settings that replace the profile's; only those that were set count."""
+
+    threads: Annotated[int, Field(ge=1, le=512)] | None = None
+    """Threads that llama.cpp computes with. Unset: what suits this machine."""
+
+    gpu_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """Layers of the target on GPUs, its output counted as one. Unset: as many as fit."""
+
+    draft_gpu_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """The same of the draft model, which comes first."""
+
+    ctx: Annotated[int, Field(ge=64)] | None = None
+    """Context length in tokens. Unset: the profile's."""
+
+    earlier_answers: bool = True
+    """Draft from the answers in earlier chats, too: it changes no text, only how soon it comes."""
+
+    offline: bool = False
+    """No connection to anywhere: only models that are on this computer."""
+
+    patience_ms: Annotated[float, Field(ge=0, le=60_000)] = 0.0
+    """How long a target on a server waits for a draft before it goes on by itself, in
+    milliseconds: 0 is fastest, 1000 or more takes the fewest passes of the target."""
+
+    on_loss: Literal["wait", "stop", "local"] = "wait"
+    """What to do where the connection to a target is lost amid an answer: wait until it is back,
+    stop and keep what came, or go on locally in the words of the draft model."""
+
+    key_over_http: bool = False
+    """Send the key of a server also over plain http to other computers, where everybody on the way
+    can read it."""
+
+    predicted_outputs: bool = False
+    """Send text that is to be edited along as a prediction (OpenAI, Azure, Mistral, Fireworks,
+    Cerebras): sooner there where most of it stays. Predicted tokens that do not stand are billed.
+    """
+
+    read_ahead: bool = True
+    """Evaluate the prompt while it is typed, on this computer: it changes no text, only how soon
+    the answer begins."""
+
+    kept_states_mb: Annotated[int, Field(ge=0)] = 1024
+    """Megabytes of disk for what has been evaluated of chats, so that one that is opened again goes
+    on at once; the chats used last are kept. 0 keeps none."""
+
+    theme: str = "specchat-dark"
+    """Colours of the screen: specchat-dark, specchat-light, or the name of a Textual theme."""
+
+    @property
+    def gpu(self) -> GpuLayers:
+        return GpuLayers(self.gpu_layers, self.draft_gpu_layers)
+
+    @property
+    def sampling_overrides(self) -> dict[str, Any]:
+        """The sampling settings that were really set, by name."""
+        return self.sampling.model_dump(exclude_unset=True)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        file = InitSettingsSource(settings_cls, _read(locations.settings_file()))
+        return init_settings, env_settings, file
+
+
+def load_settings(**flags: Any) -> Settings:
+    """The settings that hold now. A flag that is None was not given.
+
+    Raises SpecchatError, one line that names the file (or variable, or flag) and the key.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise SpecchatError(_explain(error, given)) from error
+    except SettingsError as error:
+        # The only settings whose variables hold JSON.
+        raise SpecchatError(f"{_PREFIX}SAMPLING…: no JSON object: {error.__cause__}") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecchatError(f"{path}: {error}") from error
+    except OSError as error:
+        raise SpecchatError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _explain(error: ValidationError, flags: dict[str, Any]) -> str:
+    first = error.errors()[0]
+    names = [str(part) for part in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        reason = f"there is no such setting{_suggestion(names)}"
+    else:
+        reason = f"{first['msg'].removeprefix('Value error, ')}, not {first['input']!r}"
+    return f"{_origin(names, flags)}: {reason}"
+
+
+def _origin(names: list[str], flags: dict[str, Any]) -> str:
+    """Where the value of a setting came from, in the words of whoever set it."""
+    if names[0] in flags:
+        return f"--{names[-1].replace('_', '-')}"
+    for depth in range(len(names), 0, -1):
+        variable = _PREFIX + _LEVEL.join(names[:depth]).upper()
+        if os.environ.get(variable):
+            return variable
+    return f"{locations.settings_file()}: {'.'.join(names)}"
+
+
+def _suggestion(names: list[str]) -> str:
+    known = SamplingParams.model_fields if names[0] == "sampling" else Settings.model_fields
+    near = difflib.get_close_matches(names[-1], known, n=1)
+    return f", did you mean {near[0]!r}?" if near else f" (known: {', '.join(known)})"

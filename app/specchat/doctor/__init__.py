@@ -1,0 +1,1 @@
+"""What works on this computer, and what it is."""

@@ -1,1 +1,0 @@
-"""Targets on other machines: verify servers, and whatever speaks the OpenAI protocol."""

@@ -1,0 +1,1 @@
+"""HTTP between client and server: addresses, keys, messages, events. Imports neither side."""

@@ -1,0 +1,133 @@
+"""One HTTP client for targets elsewhere, and errors that say what a person can do about them."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from contextlib import suppress
+from typing import Any
+
+import httpx
+
+from specchat.version import __version__
+from specchat.wire.address import Address
+from specchat.wire.errors import RemoteError, TryAgainError
+from specchat.wire.keys import Key
+from specchat.wire.proxies import UNUSABLE, explain_proxies
+
+_KEEP_ALIVE_S = 120.0  # a person may think for a while; each new connection costs handshakes
+_TIMEOUT = httpx.Timeout(25.0, connect=5.0)  # a stream pings more often than that
+_CA_BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_BUSY = (408, 425, 429, 502, 503, 504)
+_RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
+
+
+def new_client(address: Address, key: Key | None) -> httpx.AsyncClient:
+    """For `address` alone: a redirect elsewhere would take the key along.
+
+    This computer is reached without a proxy, others by what the environment says. Raises
+    RemoteError where that cannot be used.
+    """
+    headers = {"User-Agent": f"specchat/{__version__}", "Accept-Encoding": "identity"}
+    if key is not None:
+        headers["Authorization"] = key.header()
+    certificates = _certificates() if address.base.startswith("https:") else False
+    try:
+        return httpx.AsyncClient(
+            headers=headers,
+            timeout=_TIMEOUT,
+            trust_env=not address.is_loopback,
+            follow_redirects=False,
+            verify=certificates,
+            limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
+        )
+    except UNUSABLE as error:
+        raise RemoteError(explain_proxies(error)) from error
+
+
+def is_page(response: httpx.Response) -> bool:
+    """Whether this is a web page for people: of a login, a router, another program."""
+    content_type: str = response.headers.get("Content-Type", "")
+    return content_type.lower().startswith("text/html")
+
+
+async def check(response: httpx.Response) -> None:
+    """Raises for what is no success, with the server's own words: TryAgainError, RemoteError."""
+    url = response.request.url
+    place = f"{url.scheme}://{url.netloc.decode()}{url.path}"
+    if response.is_success:
+        if is_page(response):
+            raise RemoteError(
+                f"{place} answers with a web page: something else listens there, or a login is in "
+                "the way"
+            )
+        return
+    with suppress(httpx.HTTPError):
+        await response.aread()  # the reason is in the body
+    status, said = response.status_code, _message(response)
+    if status in _BUSY:
+        raise TryAgainError(f"{place} is busy ({status}): {said}", _retry_after(response))
+    if status in (401, 403):
+        raise RemoteError(
+            f"{place} wants another key ({status}): {said}; write the server's address and the "
+            "key into the file `keys` in the configuration folder, or into SPECCHAT_KEY"
+        )
+    if response.has_redirect_location:
+        raise RemoteError(f"{place} redirects elsewhere: use the address that it leads to")
+    raise RemoteError(f"{place} answers {status}: {said}")
+
+
+def explain(error: httpx.TransportError, address: Address) -> str:
+    """One line; certificates are named, since trying again does not mend them."""
+    match error:
+        case httpx.ConnectTimeout():
+            cause = "no connection within 5 s"
+        case httpx.TimeoutException():
+            cause = "it went silent"
+        case httpx.ConnectError():
+            cause = f"no connection ({error})"
+        case httpx.ProxyError():
+            cause = f"the proxy refuses ({error})"
+        case _:
+            cause = f"the connection broke ({error or type(error).__name__})"
+    return f"{address.base}: {cause}"
+
+
+def is_certificate_error(error: httpx.TransportError) -> bool:
+    return isinstance(error, httpx.ConnectError) and "CERTIFICATE" in str(error).upper()
+
+
+def json_of(response: httpx.Response) -> Any:
+    """Raises RemoteError for a body that is no JSON: a login page, say."""
+    try:
+        return response.json()
+    except ValueError:
+        raise RemoteError(f"{response.request.url} does not answer with JSON") from None
+
+
+def _certificates() -> ssl.SSLContext:
+    context = httpx.create_ssl_context()
+    context.load_default_certs()
+    for variable in _CA_BUNDLES:
+        if bundle := os.environ.get(variable):
+            with suppress(OSError, ssl.SSLError):
+                context.load_verify_locations(bundle)
+    return context
+
+
+def _message(response: httpx.Response) -> str:
+    """What the server says is wrong, in one line."""
+    try:
+        error = response.json()["error"]
+        text = error if isinstance(error, str) else error["message"]
+    except (ValueError, KeyError, TypeError, httpx.ResponseNotRead):
+        text = response.reason_phrase
+    return " ".join(str(text).split())[:300]
+
+
+def _retry_after(response: httpx.Response) -> float:
+    after = response.headers.get("Retry-After", "")
+    try:
+        return min(max(0.0, float(after)), _LONGEST_RETRY_S)
+    except ValueError:
+        return _RETRY_S

@@ -1,0 +1,88 @@
+"""What clients send, checked before anything is done with it. Unknown keys are ignored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from specengine.llama.grammar import MAX_BYTES
+from specengine.sampling import SamplingParams
+
+FEATURES = ("grammar", "logprobs")
+"""What this server does beyond what the protocol asks of every one."""
+
+PROTOCOL = 1
+"""The version of the protocol that this program speaks."""
+
+
+def _is_number(value: Any) -> Any:
+    if isinstance(value, bool | str):  # which pydantic would turn into one
+        raise ValueError("should be a number")
+    return value
+
+
+def _are_numbers(settings: Any) -> Any:
+    if isinstance(settings, dict):
+        if settings.get("seed") is not None:  # which would be overruled
+            raise ValueError("seed stands beside sampling, not in it")
+        for name, value in settings.items():
+            if isinstance(value, bool | str):
+                raise ValueError(f"{name} should be a number")
+    return settings
+
+
+Integer = Annotated[int, BeforeValidator(_is_number)]
+Real = Annotated[float, BeforeValidator(_is_number)]
+Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+TokenId = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+
+
+class Versions(_Message):
+    """The versions of the protocol that a client speaks, both included."""
+
+    min: Integer
+    max: Integer
+
+
+class NewSession(_Message):
+    protocol: Versions
+    model: str | None = None
+    """The model that the client expects; absent: whichever is served."""
+    vocab_fingerprint: str | None = None
+    """The vocabulary that the client has; absent: it takes the server's."""
+
+
+class Generate(_Message):
+    base: Integer = Field(ge=0)
+    """So many tokens of the session's transcript stay; what follows them is dropped."""
+    base_hash: Hash
+    """Hash of these tokens."""
+    append: list[TokenId]
+    """Token ids that follow them."""
+    sampling: Annotated[SamplingParams, BeforeValidator(_are_numbers)] = SamplingParams()
+    """How tokens are drawn. Unknown settings are refused, since they would change the text."""
+    seed: Integer = Field(ge=0, lt=2**64)
+    max_tokens: Integer | None = Field(None, ge=1)
+    """Absent: until the context is full."""
+    patience_ms: Real = Field(0.0, ge=0, le=60_000)
+    """How long to wait for a hint before a pass without one."""
+    grammar: str | None = Field(None, max_length=MAX_BYTES)
+    """GBNF that the answer must follow; its start symbol is `root`."""
+    grammar_start: Integer | None = Field(None, ge=0)
+    """Position of the first token that the grammar is about; absent: the first that is new."""
+    logprobs: Integer | None = Field(None, ge=0, le=100)
+    """Alternatives to report with each token's log-probability; absent: no report."""
+
+
+class Hint(_Message):
+    gen: Integer
+    pos: Integer = Field(ge=0)
+    """Absolute position of the first token."""
+    prefix_hash: Hash
+    """Hash of all tokens before `pos`."""
+    tokens: list[TokenId] = Field(min_length=1)

@@ -1,0 +1,1 @@
+"""The KV cache that follows the text, and what its passes cost."""

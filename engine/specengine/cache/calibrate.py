@@ -1,0 +1,134 @@
+"""Measures passes: briefly at first use (`PassCosts` keeps that up to date), or with care."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from specengine.cache.context import Context
+from specengine.cache.costs import PROMPT, PassCosts
+from specengine.core.errors import CancelledError
+
+# In the order of what they tell; measured until the time is up.
+_WIDTHS = (1, 5, 2, 9, 3, 17, 4, 6, 8, 12, 7, 13)
+_ESSENTIAL = (1, 5)  # measured whatever it takes: without both nothing is known of drafting
+_PREFIX = 16  # tokens before the measured ones
+_TEXT = 2 * PROMPT  # read to see what reading costs; the shorter the dearer each token
+
+
+def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
+    """Measure passes of several widths for about `budget_s` seconds, into `context.costs`.
+
+    Empties the cache. Raises CancelledError where the context is aborted: nothing was measured.
+    """
+    widest = _widest(context, _PREFIX)
+    if widest < 1:
+        return
+    tokens = np.arange(_PREFIX + max(widest, _TEXT), dtype=np.int32) % context.n_vocab
+    reads = PROMPT in _essential(context)
+    with _unpadded(context), _forgotten_if_cancelled(context.costs, (*_WIDTHS, PROMPT)):
+        for _ in range(2 if reads else 0):
+            context.forget()
+            context.costs.forget(PROMPT)  # as below
+            context.logits(tokens[:_TEXT])
+        context.logits(tokens[:_PREFIX])
+        started = time.perf_counter()
+        for width in _WIDTHS:
+            late = time.perf_counter() - started > budget_s
+            if width > widest or (late and width not in _ESSENTIAL):
+                continue
+            sequence = tokens[: _PREFIX + width]
+            context.logits(sequence, last=width)
+            context.costs.forget(width)  # the first pass of a width also builds its graph
+            context.logits(sequence, last=width)
+
+
+def is_calibrated(context: Context) -> bool:
+    """Whether enough is known of its passes to judge drafts by. What passes without drafts have
+    taught is not: widths that were never tried would be guesses, and guesses too high stay.
+    """
+    return context.costs.knows(_essential(context))
+
+
+def _essential(context: Context) -> Sequence[int]:
+    """The widths without which nothing is known: of verifying drafts, or, where a pass gives a
+    single row of logits, of making them, which begins with reading the text.
+    """
+    widest = _widest(context, _PREFIX)
+    if context.max_rows > 1:
+        return [width for width in _ESSENTIAL if width <= widest]
+    return [1, PROMPT] if context.n_ctx > _TEXT else [1]
+
+
+def measure_widths(
+    costs: PassCosts, widths: Sequence[int], seconds: Callable[[int], float]
+) -> None:
+    """Let `costs` learn what `seconds(width)` measures for each of `widths`.
+
+    Where that raises CancelledError nothing was measured.
+    """
+    with _forgotten_if_cancelled(costs, widths):
+        for width in widths:
+            seconds(width)  # the first pass of a width also builds its graph
+            costs.forget(width)
+            costs.observe(width, seconds(width))
+
+
+def _widest(context: Context, prefix: int) -> int:
+    """Tokens of the widest pass with a row for each after `prefix` tokens; below 1 for none."""
+    return min(context.max_rows, context.n_ctx - prefix)
+
+
+@contextmanager
+def _unpadded(context: Context) -> Iterator[None]:
+    """Passes are as wide as they are asked for, also of answers that pad them. The cache is left
+    empty: narrow passes may have filled it with other bits.
+    """
+    step, context.width_step = context.width_step, 1
+    try:
+        yield
+    finally:
+        context.width_step = step
+        context.forget()
+
+
+@contextmanager
+def _forgotten_if_cancelled(costs: PassCosts, widths: Sequence[int]) -> Iterator[None]:
+    """A few widths are no measure of the others."""
+    try:
+        yield
+    except CancelledError:
+        for width in widths:
+            costs.forget(width)
+        raise
+
+
+def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, float]:
+    """Median seconds of a pass by its width, from 1 to the most rows that one pass may return.
+
+    Each pass comes after `prefix` tokens; the widths take turns, so that a machine that slows
+    down slows all of them. `context.costs` learns nothing of it. Empties the cache. Raises
+    CancelledError where the context is aborted.
+    """
+    learned, context.costs = context.costs, PassCosts()
+    widest = _widest(context, prefix)
+    tokens = np.arange(prefix + max(widest, 0), dtype=np.int32) % context.n_vocab
+    seconds: dict[int, list[float]] = {width: [] for width in range(1, widest + 1)}
+    try:
+        with _unpadded(context):
+            if prefix:
+                context.logits(tokens[:prefix])
+            for _ in range(repeats):
+                for width, measured in seconds.items():
+                    sequence = tokens[: prefix + width]
+                    context.logits(sequence, last=width)  # builds the graph of this width
+                    before = context.decode_s
+                    context.logits(sequence, last=width)
+                    measured.append(context.decode_s - before)
+    finally:
+        context.costs = learned
+    return {width: statistics.median(measured) for width, measured in seconds.items()}

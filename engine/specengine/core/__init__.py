@@ -1,0 +1,1 @@
+"""The words that every room speaks: tokens, drafts, drafters, events. Needs NumPy alone."""

@@ -1,0 +1,94 @@
+"""What every drafter speaks: what it could propose, what ends a draft early, and how it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from specengine.core.cancel import AbortFlag
+from specengine.core.draft import Draft
+from specengine.core.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a drafter could propose for the present prefix, before it does any work for it."""
+
+    kind: str
+    """Drafts that succeed alike: the drafter, and how sure it is. Survival is kept for each."""
+    available: int
+    """Draft tokens it could propose."""
+    prior: float
+    """Acceptance of the first draft token, until some of this kind were tried."""
+    start_s: float = 0.0
+    """Seconds before its first draft token: what its own cache lacks."""
+    token_s: float = 0.0
+    """Seconds for each draft token."""
+    together_s: Callable[[int], float] | None = None
+    """Seconds for k draft tokens, where that is not k times `token_s`, which then is 0."""
+    family: str = ""
+    """Kinds of one family fare alike in a text: what fails for one lowers the hopes of all."""
+    paced: bool = False
+    """Whether its drafter asks a `Pace` before each draft token."""
+
+    def seconds(self, k: int) -> float:
+        """Seconds for `k` draft tokens, after the start."""
+        return k * self.token_s if self.together_s is None else self.together_s(k)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its draft tokens cost nothing to make."""
+        return self.together_s is None and not self.token_s
+
+
+class Pace(Protocol):
+    """Asked by a drafter that can stop at any token."""
+
+    def another(self) -> bool:
+        """Before each draft pass: whether what it may bring is worth it."""
+        ...
+
+    def draws(self, confidence: float) -> bool:
+        """Before a token is drawn from q, whose highest probability is `confidence`: whether it is
+        worth a place in the target's pass. Where not, the draft ends.
+        """
+        ...
+
+
+class Drafter(Protocol):
+    """Proposes draft tokens after a prefix."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def draft_s(self) -> float:
+        """Seconds spent inside a draft model so far; 0 for drafters without one."""
+        ...
+
+    @property
+    def abort(self) -> AbortFlag | None:
+        """Stops its draft model from another thread; None for drafters without one."""
+        ...
+
+    @property
+    def notice(self) -> str | None:
+        """Why this drafter has stopped proposing, where a person should know."""
+        ...
+
+    def offer(self, prefix: Tokens) -> Offer | None:
+        """What it could propose after `prefix`, and at what cost; None where it has no guess."""
+        ...
+
+    def propose(self, prefix: Tokens, k: int) -> Draft:
+        """At most `k` tokens that may follow `prefix`, the prefix of the last `offer`."""
+        ...
+
+
+class PacedDrafter(Drafter, Protocol):
+    """Whose offers are `paced`."""
+
+    def propose(self, prefix: Tokens, k: int, pace: Pace | None = None) -> Draft:
+        """As `Drafter.propose`; where there is a `pace`, it is asked before each token."""
+        ...

@@ -1,1 +1,0 @@
-"""What a model takes of memory, and which part of it goes to which GPU."""

@@ -1,1 +1,0 @@
-"""Heads: drafters that go on from the target's own hidden states."""

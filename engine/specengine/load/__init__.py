@@ -1,0 +1,1 @@
+"""The composition root: files become pairs of a target and its drafter."""

@@ -1,0 +1,1 @@
+"""One answer of a local target: rounds of drafting and verifying."""

@@ -1,0 +1,111 @@
+"""Whether a session's logits depend on who else is in a pass, measured on the real cache.
+
+llama.cpp evaluates the parts of a pass together as far as they are equally long, and the rest of
+the longer ones apart. So the width of the kernels' work, on which the last bits of a row depend
+(see `specengine.cache.widths`), depends on the neighbours. Where every part is a multiple of so
+many tokens that no kernel has a remainder, it does not matter. How many that are depends on the
+build, the CPU and the quantizations of the model.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import numpy as np
+
+from specengine.cache.context import Logits
+from specengine.cache.costs import PassCosts
+from specengine.cache.widths import STEPS
+from specengine.core.tokens import Tokens
+from specengine.serve.allocation import padded
+from specengine.serve.batch_cache import BatchCache, Part
+
+_PROMPT = 24
+_TEXT = 32
+_NEIGHBOURS = (1, 2, 5, 0)  # tokens of others in one pass after the other
+_WIDEST = 16  # for which costs are measured
+
+
+def stable_step(cache: BatchCache) -> int | None:
+    """The smallest of `STEPS` to whose multiples all parts must be padded for a row to have the
+    same bits whatever else is in its pass; None where none does it.
+
+    Takes 26 narrow passes for each step that is tried, fewer where it fails. Leaves the cache
+    empty. Raises what `BatchCache.decode` raises.
+    """
+    rng = np.random.default_rng(0)
+    text, other = rng.integers(0, cache.n_vocab, (2, _TEXT)).astype(np.int32)
+    trial = _Trial(cache, text, other)
+    return next((step for step in STEPS if trial.is_stable(step)), None)
+
+
+def measure_costs(cache: BatchCache, costs: PassCosts, step: int) -> None:
+    """Let `costs` learn what passes of one session cost. Leaves the cache empty."""
+    tokens = np.arange(_PROMPT + _WIDEST, dtype=np.int32) % cache.n_vocab
+    cache.decode([_part(0, tokens[: padded(_PROMPT, step)], 0, step, n_rows=0)])
+    start = padded(_PROMPT, step)
+    for width in (w for w in (1, 2, 4, 8, 16) if w % step == 0):
+        for is_warm in (False, True):  # the first pass of a width also builds its graph
+            before = cache.decode_s
+            cache.decode([_part(0, tokens[:width], start, step, n_rows=width)])
+            if is_warm:
+                costs.observe(width, cache.decode_s - before)
+            cache.truncate(0, start)
+    cache.truncate(0, 0)
+
+
+class _Trial:
+    """One text as sequence 0, with others around it."""
+
+    def __init__(self, cache: BatchCache, text: Tokens, other: Tokens) -> None:
+        self._cache, self._text, self._other = cache, text, other
+        self._others = range(1, min(cache.n_sequences, 3))
+
+    def is_stable(self, step: int) -> bool:
+        expected = self._rows(step, _PROMPT, _TEXT - _PROMPT, alone=True)
+        return (
+            np.array_equal(expected, self._rows(step, 9, 3, alone=False))
+            and np.array_equal(expected, self._rows(step, _PROMPT, 1, alone=True))
+            and np.array_equal(expected, self._rows(step, 9, 1, alone=False))
+        )
+
+    def _rows(self, step: int, cut: int, width: int, *, alone: bool) -> Logits:
+        """Logits of what follows the prompt, from passes over `width` tokens of it; the prompt in
+        passes over `cut` tokens.
+        """
+        self._forget()
+        self._neighbour = 0
+        widths = cycle([0] if alone else _NEIGHBOURS)
+        for start in range(0, _PROMPT, cut):
+            self._pass(step, start, min(start + cut, _PROMPT), next(widths), n_rows=0)
+        rows = [
+            self._pass(step, start, min(start + width, _TEXT), next(widths), n_rows=width)
+            for start in range(_PROMPT, _TEXT, width)
+        ]
+        self._forget()
+        return np.concatenate(rows)
+
+    def _pass(self, step: int, start: int, end: int, neighbours: int, *, n_rows: int) -> Logits:
+        n = min(neighbours, _TEXT - self._neighbour)
+        begin, self._neighbour = self._neighbour, self._neighbour + n
+        parts = [
+            _part(s, self._other[begin : begin + n], begin, step, n_rows=min(n, 1))
+            for s in self._others
+            if n
+        ]
+        own = _part(0, self._text[start:end], start, step, n_rows=min(n_rows, end - start))
+        rows = self._cache.decode([*parts, own])[-1].copy()
+        self._cache.truncate(0, end)
+        for sequence in self._others:
+            self._cache.truncate(sequence, self._neighbour)
+        return rows
+
+    def _forget(self) -> None:
+        for sequence in (0, *self._others):
+            self._cache.truncate(sequence, 0)
+
+
+def _part(sequence: int, tokens: Tokens, pos: int, step: int, *, n_rows: int) -> Part:
+    n = len(tokens)
+    padding = np.repeat(tokens[-1:], padded(n, step) - n)
+    return Part(sequence, np.concatenate((tokens, padding)), pos, slice(n - n_rows, n))

@@ -1,0 +1,278 @@
+"""Servers that verify nothing: their own words come through, whatever they do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from pathlib import Path
+
+import pytest
+
+from specchat.backends.openai_chat.server import ChatClient, ChatServer, choose_model
+from specchat.errors import SpecchatError
+from specchat.wire.address import parse_address
+from specchat.wire.network import NetworkThread
+from specengine.chat.chat_template import Turn
+from specengine.core.cancel import AbortFlag
+from specengine.core.events import Finished
+from specengine.sampling import SamplingParams
+from support.chat_stand_in import ChatStandIn, Reply, chat_stand_in, events
+from support.command_line import specchat
+from support.remote_chat import ask, remote_runtime
+from support.verify_server import VerifyServer
+
+KEY = "sk-a-key-that-nobody-may-see"
+
+
+async def answer(stand_in: ChatStandIn, suffix: str = "", **options: object) -> Finished:
+    async with remote_runtime(stand_in.url + suffix) as runtime:
+        return await ask(runtime, **options)  # type: ignore[arg-type]
+
+
+async def test_an_answer_comes_through_and_it_is_said_that_nothing_is_verified() -> None:
+    with chat_stand_in(Reply([events("Xin ", "chào", " 🎉")])) as stand_in:
+        finished = await answer(stand_in)
+    assert (finished.text, finished.reason) == ("Xin chào 🎉", "stop")
+    assert finished.notices == ("big answered alone: its server cannot verify drafts",)
+    request = stand_in.requests[0]
+    assert (request["model"], request["seed"], request["temperature"]) == ("big", 5, 0.7)
+    assert (request["max_tokens"], request["stream"]) == (40, True)
+    assert "top_k" not in request  # nobody asked for it: that is the server's choice
+    assert request["messages"][-1]["role"] == "user"
+
+
+async def test_a_banned_token_is_banned_there_too() -> None:
+    with chat_stand_in(Reply([events("ok")])) as stand_in:
+        await answer(stand_in, logit_bias={5: float("-inf"), 6: 2.5})
+    assert stand_in.requests[0]["logit_bias"] == {"5": -100, "6": 2.5}
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
+async def test_every_way_to_write_the_address_is_one_path(suffix: str) -> None:
+    with chat_stand_in(Reply([events("ok")])) as stand_in:
+        await answer(stand_in, suffix)
+    assert stand_in.paths == ["/specchat/v1/info", "/v1/models", "/v1/chat/completions"]
+
+
+async def test_one_of_several_models_has_to_be_named() -> None:
+    with chat_stand_in(Reply([events("ok")]), models=("a", "b:7b")) as stand_in:
+        with pytest.raises(SpecchatError, match=r"several models \(a, b:7b\).*#MODEL"):
+            await answer(stand_in)
+        assert (await answer(stand_in, "/v1#b:7b")).text == "ok"
+    assert stand_in.requests[0]["model"] == "b:7b"
+
+
+async def test_reasoning_stands_apart_from_the_answer() -> None:
+    parts = [{"reasoning_content": "Hm"}, {"reasoning": ", yes."}, {"content": "Four."}]
+    with chat_stand_in(Reply([events(*parts)])) as stand_in:
+        finished = await answer(stand_in)
+    assert finished.text == "<think>\nHm, yes.\n</think>\n\nFour."
+
+
+async def test_usage_is_the_servers_own_count() -> None:
+    usage = b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":31}}\n\n'
+    stream = events("a", "b", done=False) + usage + b"data: [DONE]\n\n"
+    with chat_stand_in(Reply([stream])) as stand_in:
+        finished = await answer(stand_in)
+    assert (finished.stats.prompt_tokens, finished.stats.completion_tokens) == (7, 31)
+
+
+async def test_a_stop_string_over_several_events_ends_the_text_before_it() -> None:
+    with chat_stand_in(Reply([events("one, tw", "o", ", three")])) as stand_in:
+        finished = await answer(stand_in, stop=("two",))
+    assert (finished.text, finished.reason) == ("one, ", "stop")
+    assert stand_in.requests[0]["stop"] == ["two"]
+
+
+async def test_a_stream_without_end_keeps_its_text_and_is_called_incomplete() -> None:
+    with chat_stand_in(Reply([events("half of", finish=None, done=False)])) as stand_in:
+        finished = await answer(stand_in)
+    assert (finished.text, finished.reason) == ("half of", "error")
+    assert "incomplete" in str(finished.error)
+
+
+@pytest.mark.parametrize("finish", ["stop", "length"])
+async def test_a_finish_without_done_is_an_end(finish: str) -> None:
+    with chat_stand_in(Reply([events("all", finish=finish, done=False)])) as stand_in:
+        assert (await answer(stand_in)).reason == finish
+
+
+async def test_an_error_amid_the_stream_is_shown() -> None:
+    stream = (
+        events("a", finish=None, done=False) + b'data: {"error":{"message":"out of memory"}}\n\n'
+    )
+    with chat_stand_in(Reply([stream])) as stand_in:
+        finished = await answer(stand_in)
+    assert (finished.text, finished.reason, finished.error) == ("a", "error", "out of memory")
+
+
+@pytest.mark.parametrize(
+    ("finish", "cause"),
+    [
+        ("content_filter", "filter has cut the answer"),
+        ("tool_calls", "calls a tool"),
+        ("function_call", "calls a tool"),
+        ("error", "the answer failed"),
+        ("abort", "given the answer up"),
+    ],
+)
+async def test_an_answer_that_ends_before_its_end_is_no_success(finish: str, cause: str) -> None:
+    with chat_stand_in(Reply([events("half of", finish=finish)])) as stand_in:
+        finished = await answer(stand_in)
+    assert (finished.text, finished.reason) == ("half of", "error")
+    assert cause in str(finished.error)
+    assert f"({finish})" in str(finished.error)
+
+
+@pytest.mark.parametrize("finish", ["stop", "eos", "end_turn"])
+async def test_every_other_end_is_the_models_own(finish: str) -> None:
+    with chat_stand_in(Reply([events("all of it", finish=finish)])) as stand_in:
+        assert (await answer(stand_in)).reason == "stop"
+
+
+async def test_more_than_was_asked_for_is_cut_and_refused() -> None:
+    words = [f" word{i}" for i in range(500)]
+    with chat_stand_in(Reply([events(*words)])) as stand_in:
+        finished = await answer(stand_in, max_tokens=8)
+    assert finished.reason == "error"
+    assert "more than the 8 tokens" in str(finished.error)
+    assert "".join(words).startswith(finished.text)
+    assert 8 <= len(finished.text.split()) < 50
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["a"] * 200,  # a server that sends letters
+        ["a" * 2000],  # and one that sends everything at once
+        [{"reasoning_content": "hm " * 9}] * 99,
+    ],
+)
+async def test_an_answer_comes_in_whatever_pieces_a_server_likes(
+    pieces: list[str | dict[str, str]],
+) -> None:
+    with chat_stand_in(Reply([events(*pieces)])) as stand_in:
+        assert (await answer(stand_in, max_tokens=8)).reason == "stop"
+
+
+async def test_a_web_page_is_called_one() -> None:
+    page = Reply([b"<html>log in"], headers={"Content-Type": "text/html; charset=utf-8"})
+    with chat_stand_in(page) as stand_in:
+        finished = await answer(stand_in)
+    assert finished.reason == "error"
+    assert "/v1/chat/completions answers with a web page" in str(finished.error)
+
+
+async def test_a_wait_for_a_busy_server_says_so(tmp_path: Path) -> None:
+    busy = Reply([b'{"error":"too many"}'], 429, {"Retry-After": "0"})
+    with chat_stand_in(busy, Reply([events("now")])) as stand_in:
+        done = await asyncio.to_thread(
+            specchat, tmp_path, "ask", "--target", stand_in.url, "--no-draft", "Hi"
+        )
+    assert (done.returncode, done.stdout) == (0, b"now\n")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(f"specchat: waiting: {stand_in.url}/v1/chat/completions is busy (429)")
+
+
+async def test_an_answer_whose_task_dies_ends_with_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stream(self: ChatClient, body: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(ChatClient, "stream", stream)
+    with chat_stand_in() as stand_in:
+        finished = await answer(stand_in)
+    assert finished.reason == "error"
+    assert "ZeroDivisionError: a fault of ours" in str(finished.error)
+
+
+async def test_counts_that_cannot_be_right_end_the_answer() -> None:
+    usage = b'data: {"choices":[],"usage":{"completion_tokens":1' + b"0" * 400 + b"}}\n\n"
+    with chat_stand_in(Reply([events("a", finish=None, done=False) + usage])) as stand_in:
+        finished = await answer(stand_in)
+    assert (finished.text, finished.reason) == ("a", "error")
+    assert "no chat completion" in str(finished.error)
+
+
+async def test_a_busy_server_is_asked_again_when_it_says() -> None:
+    busy = Reply([b"{}"], 429, {"Retry-After": "0"})
+    with chat_stand_in(busy, busy, Reply([events("now")])) as stand_in:
+        assert (await answer(stand_in)).text == "now"
+    assert len(stand_in.requests) == 3
+
+
+async def test_a_wrong_key_is_not_tried_again_and_shown_nowhere(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SPECCHAT_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    with chat_stand_in(Reply([b'{"error":{"message":"no such key"}}'], 401)) as stand_in:
+        finished = await answer(stand_in)
+    assert stand_in.keys == [f"Bearer {KEY}"]
+    assert "no such key" in str(finished.error)
+    assert KEY not in caplog.text + str(finished)
+
+
+async def test_a_key_in_a_file_goes_to_its_own_server_only(home: Path) -> None:
+    file = home / "config" / "keys"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        chat_stand_in(Reply([events("a")])) as one,
+        chat_stand_in(Reply([events("b")])) as other,
+    ):
+        file.write_text(f"{one.url} {KEY}\n")
+        file.chmod(0o600)
+        await answer(one)
+        await answer(other)
+        assert (one.keys, other.keys) == ([f"Bearer {KEY}"], [None])
+        file.chmod(0o644)
+        with pytest.raises(SpecchatError, match="chmod 600"):
+            await answer(one)
+    file.unlink()
+
+
+async def test_this_computer_is_never_reached_through_a_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:1")
+    with chat_stand_in(Reply([events("direct")])) as stand_in:
+        assert (await answer(stand_in)).text == "direct"
+
+
+async def test_nobody_listens_there() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(SpecchatError, match="no connection"):
+            async with remote_runtime(url):
+                pass
+
+
+async def test_what_is_no_llm_server_is_refused() -> None:
+    with (
+        chat_stand_in(models=()) as stand_in,
+        pytest.raises(SpecchatError, match=r"several models \(none\)"),
+    ):
+        await answer(stand_in)
+
+
+async def test_our_own_server_speaks_it_too(server: VerifyServer) -> None:
+    """With the verify protocol hidden, the same model says the same for the same seed."""
+    network = NetworkThread()
+    client = ChatClient(parse_address(server.url), None)
+    chat = ChatServer(client, network.call(choose_model(client)).id, network, AbortFlag())
+    sampling = SamplingParams(temperature=0.7, seed=4)
+    ask_twice = [
+        list(chat.answer([Turn("user", "Tell a story about a fox.")], sampling, max_tokens=6))[-1]
+        for _ in range(2)
+    ]
+    chat.close()
+    network.close()
+    assert isinstance(ask_twice[0], Finished)
+    assert isinstance(ask_twice[1], Finished)
+    assert ask_twice[0].reason == "length"
+    assert ask_twice[0].text == ask_twice[1].text != ""
+    assert ask_twice[0].stats.completion_tokens == 6

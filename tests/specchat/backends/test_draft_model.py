@@ -1,0 +1,48 @@
+"""A draft model whose target is elsewhere, on a GPU that llama.cpp takes its CPU for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specchat.backends.draft_model import load_draft_model
+from specchat.backends.runtime import Runtime
+from specchat.models.registry import Profile, load_registry
+from specengine.core.cancel import AbortFlag
+from specengine.llama import offload
+from specengine.llama.placement import Device, GpuLayers
+from specengine.load.loaded_model import LoadOptions
+from support.remote_chat import ask
+from support.verify_server import VerifyServer
+
+
+@pytest.fixture(autouse=True)
+def gpu(server: VerifyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only for what is loaded after the server's model."""
+    device = Device("CPU", "a GPU", free=8 << 30, total=8 << 30)
+    monkeypatch.setattr(offload, "gpu_devices", lambda _: [device])
+
+
+@pytest.mark.parametrize(("wanted", "placed"), [(None, 31), (4, 4), (0, 0)])
+def test_it_has_as_many_layers_there_as_fit_or_as_are_wanted(
+    tiny_model: Path, wanted: int | None, placed: int
+) -> None:
+    progress: list[str] = []
+    options = LoadOptions(n_ctx=256, n_threads=1, gpu_layers=GpuLayers(target=9, draft=wanted))
+    loaded = load_draft_model(
+        tiny_model, options, AbortFlag(), lambda name, _: progress.append(name), pytest.fail
+    )
+    loaded.close()
+    assert loaded.placement is not None
+    assert loaded.placement.n_gpu_layers == placed
+    assert set(progress) == {tiny_model.name}
+
+
+async def test_beside_a_verify_server_it_is_told(server: VerifyServer, tiny_model: Path) -> None:
+    runtime = Runtime(load_registry(), n_threads=1, gpu_layers=GpuLayers(draft=12))
+    profile = Profile(name="x", description="", target=server.url, draft=str(tiny_model))
+    await runtime.load(profile, lambda event: None)
+    assert runtime.placement.startswith("draft 12/31 layers on a GPU")
+    assert (await ask(runtime, max_tokens=2)).notices == ()
+    await runtime.close()
