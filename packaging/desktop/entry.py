@@ -36,7 +36,7 @@ def main() -> None:
         del sys.argv[1:3]
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         return
-    from specchat.cli.main import main as specchat
+    from specchat.__main__ import main as specchat
 
     specchat()
 

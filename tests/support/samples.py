@@ -5,16 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from specchat.benchmark.report import (
-    ConditionInfo,
-    Machine,
-    ModelFile,
-    OwnTiming,
-    Report,
-    Sample,
-    SideInfo,
-)
+from specchat.benchmark.report import ConditionInfo, OwnTiming, Report, Sample, SideInfo
 from specchat.benchmark.summary import ALONE, comparisons, figures
+from specchat.doctor.machine import Machine, ModelFile
 from specengine.sampling import SamplingParams
 
 

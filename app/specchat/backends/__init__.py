@@ -1,1 +1,1 @@
-"""Whatever answers: models on this computer, verify servers, engines that score, plain chat servers."""
+"""Whatever answers: models on this computer, verify servers, engines that score, chat servers."""

@@ -24,10 +24,10 @@ from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, rows_of
 from specchat.benchmark.hybrid_server import THREADS, cores, pinned, resolved, serving
-from specchat.benchmark.machine import describe_file, describe_machine
 from specchat.benchmark.room import require_room
 from specchat.benchmark.sides import digest
 from specchat.benchmark.suite import Item
+from specchat.doctor.machine import describe_file, describe_machine
 from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry

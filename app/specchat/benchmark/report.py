@@ -5,53 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from specchat.doctor.machine import Machine, ModelFile, ModelInfo, Record
 from specengine.core.events import FinishReason
 from specengine.sampling import SamplingParams
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ModelInfo(_Part):
-    """A GGUF file. `name` is what it calls itself: padded files say there that they are."""
-
-    file: str
-    name: str
-    bytes: int
-    sha256: str
-    quantization: str
-
-
-class ModelFile(ModelInfo):
-    """A GGUF file of the pair, and what its passes cost."""
-
-    pass_s: dict[int, float]
-    """Seconds of a pass by its width in tokens, measured before the run."""
-
-
-class Machine(_Part):
-    platform: str
-    cpu: str
-    cores: int
-    memory_bytes: int
-    python: str
-    llama_cpp_python: str
-    llama_cpp_features: str
-    """What llama.cpp's library was built for, in its own words."""
-    threads: int
-    openmp: dict[str, str]
-    """Environment variables that say how threads wait."""
-
-
-class SideInfo(_Part):
+class SideInfo(Record):
     name: str
     description: str
 
 
-class ConditionInfo(_Part):
+class ConditionInfo(Record):
     name: str
     sampling: SamplingParams
     busy_neighbour: bool
@@ -59,7 +23,7 @@ class ConditionInfo(_Part):
     """False: only the first prompt of each category, and not all sides."""
 
 
-class OwnTiming(_Part):
+class OwnTiming(Record):
     """What a side says of itself, in seconds; None where it does not."""
 
     prompt_s: float | None = None
@@ -69,7 +33,7 @@ class OwnTiming(_Part):
     overhead_s: float | None = None
 
 
-class Measured(_Part):
+class Measured(Record):
     """What one answer cost. Times are taken where the text arrives, in the same way for all."""
 
     prompt_tokens: int
@@ -107,7 +71,7 @@ class Sample(Measured):
     """Of the whole machine, from the question to the end of the answer."""
 
 
-class Spread(_Part):
+class Spread(Record):
     """Median and quartiles."""
 
     median: float
@@ -115,7 +79,7 @@ class Spread(_Part):
     high: float
 
 
-class Figures(_Part):
+class Figures(Record):
     """One side in one category, over all its answers. Category None: in all of them."""
 
     condition: str
@@ -134,13 +98,13 @@ class Figures(_Part):
     """Share of greedy answers with the very tokens of the target alone."""
 
 
-class Worst(_Part):
+class Worst(Record):
     prompt: str
     turn: int
     ratio: float
 
 
-class Comparison(_Part):
+class Comparison(Record):
     """How many times as fast as another side, whose answers were measured in turn with it.
 
     The ratio of a prompt is the median over its repeats; `ratio` is the spread over prompts.
@@ -158,7 +122,7 @@ class Comparison(_Part):
     """Share of the speed of a free, perfect drafter; only over the target alone."""
 
 
-class Report(_Part):
+class Report(Record):
     format: Literal[1] = 1
     specchat: str
     started_at: datetime

@@ -15,7 +15,6 @@ from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
 from specchat.benchmark.conditions import Condition
 from specchat.benchmark.energy import EnergyMeter
-from specchat.benchmark.machine import describe_file, describe_machine, describe_model
 from specchat.benchmark.peer import PEER, PEER_ALONE
 from specchat.benchmark.peer_server import require_program
 from specchat.benchmark.peer_sides import PeerDraft, peer_draft, peer_sides
@@ -25,6 +24,7 @@ from specchat.benchmark.runner import Step, measure, plan_steps, warm_up
 from specchat.benchmark.sides import ADAPTIVE, Side, default_names, local_sides
 from specchat.benchmark.suite import Item
 from specchat.benchmark.summary import ALONE, bound, comparisons, figures
+from specchat.doctor.machine import describe_file, describe_machine, describe_model
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile, Registry
 from specchat.version import __version__

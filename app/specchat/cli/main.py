@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 import click
@@ -29,7 +30,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"specchat.cli.{cmd_name}").command
+        module = importlib.import_module(f"specchat.cli.commands.{cmd_name}")
+        command: click.Command = module.command
         return command
 
 
@@ -53,9 +55,7 @@ def specchat(context: click.Context, /, **flags: Any) -> None:
     if context.invoked_subcommand is not None:
         _refuse_misplaced(context, context.invoked_subcommand, flags)
     elif sys.stdin is not None and sys.stdin.isatty():
-        from specchat.chat import run_chat
-
-        context.exit(run_chat(flags))
+        context.exit(context.obj(flags))
     else:
         from specchat.cli.commands.ask import command as ask
 
@@ -70,10 +70,13 @@ def _refuse_misplaced(context: click.Context, command: str, flags: dict[str, Any
             raise click.UsageError(f"{flag} belongs after {command}: specchat {command} {flag} …")
 
 
-def main() -> None:
-    """Entry point. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+def main(open_chat: Callable[[Mapping[str, Any]], int]) -> None:
+    """Run the command line, and `open_chat` with its flags where no command is given.
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+    """
     _take_every_character(sys.stdout)
-    sys.exit(_run())
+    sys.exit(_run(open_chat))
 
 
 def _take_every_character(output: TextIO | None) -> None:
@@ -87,9 +90,9 @@ def _take_every_character(output: TextIO | None) -> None:
             output.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def _run() -> int:
+def _run(open_chat: Callable[[Mapping[str, Any]], int]) -> int:
     try:
-        result = specchat.main(standalone_mode=False)
+        result = specchat.main(standalone_mode=False, obj=open_chat)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -124,7 +127,3 @@ def _in_one_line(error: Exception) -> str:
         return one_line(": ".join(str(part) for part in (error.filename, error.strerror) if part))
     fault = one_line(f"{type(error).__name__}: {error}")
     return f"internal error ({fault}); {locations.log_file()} has more"
-
-
-if __name__ == "__main__":
-    main()

@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from specchat.benchmark.machine import describe_machine, describe_model
-from specchat.benchmark.report import Machine, ModelFile
+from specchat.doctor.machine import Machine, ModelFile, describe_machine, describe_model
 from specchat.version import __version__
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.llama.threads import default_threads

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -10,7 +12,6 @@ from threading import Event
 import click
 
 from specchat.backends.preparation import prepare
-from specchat.cli.event_progress import EventProgress
 from specchat.config import locations
 from specchat.config.settings import load_settings
 from specchat.errors import SpecchatError
@@ -24,6 +25,7 @@ from specchat.server.limits import Limits
 from specchat.server.listen import Listen, check_exposure, log_json, serve
 from specchat.server.service import Service
 from specchat.wire.address import is_url
+from specengine.core.events import Progress
 from specengine.files.gguf import read_gguf
 from specengine.load.served import ServedModel, ServeOptions
 
@@ -42,8 +44,13 @@ class Wanted:
     grammars: bool
 
 
-def start(wanted: Wanted, listen: Listen) -> None:
-    """Load the model and serve it until a signal. Raises SpecchatError, SpecEngineError."""
+def start(
+    wanted: Wanted,
+    listen: Listen,
+    shown: AbstractContextManager[Callable[[Progress], None]],
+) -> None:
+    """Load the model, telling what is `shown` how far that is, and serve it until a
+    signal. Raises SpecchatError, SpecEngineError."""
     allowed = load_keys(os.environ, wanted.keys)
     check_exposure(listen, has_keys=bool(allowed))
     settings = load_settings(threads=wanted.threads, ctx=wanted.ctx)
@@ -52,11 +59,11 @@ def start(wanted: Wanted, listen: Listen) -> None:
     if is_url(chosen.target):
         raise SpecchatError(f"{chosen.target} is elsewhere: serve it there")
     alone = chosen.model_copy(update={"draft": "none"})
-    with EventProgress() as progress:
+    with shown as on_progress:
         ready = prepare(
             alone,
             registry,
-            progress.update,
+            on_progress,
             Event(),
             offline=settings.offline or None,
             gpu_layers=settings.gpu,

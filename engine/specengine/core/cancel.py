@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 import functools
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+
+import numpy as np
 
 
 class AbortFlag:
     """A byte in memory, set by any thread and polled by llama.cpp during a pass.
 
-    llama.cpp calls its abort callback hundreds of times a pass. A Python callable would have to
-    take the interpreter's lock each time and can cost as much as the pass; so the callback is a
-    C function that only reads this memory: libc's `strlen` over a string of length 0 or 1.
+    It lies there as a C string of length 0 or 1: see `specengine.llama.abort`.
     """
 
     def __init__(self) -> None:
-        self._memory = ctypes.create_string_buffer(2)
+        self._memory = np.zeros(2, dtype=np.uint8)
         self._children: list[AbortFlag] = []
 
     def child(self) -> AbortFlag:
@@ -33,26 +29,21 @@ class AbortFlag:
 
     @property
     def address(self) -> int:
-        """Address of the flag: the callback's user data."""
-        return ctypes.addressof(self._memory)
-
-    @property
-    def callback_address(self) -> int:
-        """Address of a C function of type `bool (*)(void *)` that is true while the flag is set."""
-        return _strlen_address()
+        """Where the byte lies: 1 while the flag is set, 0 otherwise; another 0 follows it."""
+        return int(self._memory.ctypes.data)
 
     def set(self) -> None:
-        self._memory[0] = b"\x01"
+        self._memory[0] = 1
         for flag in self._children:
             flag.set()
 
     def clear(self) -> None:
-        self._memory[0] = b"\x00"
+        self._memory[0] = 0
         for flag in self._children:
             flag.clear()
 
     def is_set(self) -> bool:
-        return bool(self._memory[0] != b"\x00")
+        return bool(self._memory[0])
 
 
 @contextmanager
@@ -105,11 +96,3 @@ class _Watchdog:
 @functools.cache
 def _watchdog() -> _Watchdog:
     return _Watchdog()
-
-
-@functools.cache
-def _strlen_address() -> int:
-    libc: Any = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
-    address = ctypes.cast(libc.strlen, ctypes.c_void_p).value
-    assert address is not None
-    return address

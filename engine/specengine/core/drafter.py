@@ -1,4 +1,4 @@
-"""What every drafter speaks: what it could propose, what ends a draft early, and how it is asked."""
+"""What every drafter speaks: its offers, its proposals, and what ends a draft early."""
 
 from __future__ import annotations
 

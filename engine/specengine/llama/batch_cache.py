@@ -17,6 +17,7 @@ from specengine.cache.context import Logits
 from specengine.core.cancel import AbortFlag
 from specengine.core.errors import BackendError, ModelFileError
 from specengine.llama import library
+from specengine.llama.abort import abort_by
 from specengine.llama.batch import Batch, failed_pass, read_logits
 from specengine.llama.model import LlamaModel
 from specengine.serve.batch_cache import Part
@@ -65,8 +66,7 @@ class LlamaBatchCache:
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
         params.flash_attn_type = int(flash_attention)
-        params.abort_callback = llama.ggml_abort_callback(abort.callback_address)
-        params.abort_callback_data = abort.address
+        abort_by(params, abort, llama)
         params.no_perf = True
         library.clear_errors()
         self.handle: Any = llama.llama_init_from_model(model.handle, params)

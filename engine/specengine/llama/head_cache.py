@@ -15,6 +15,7 @@ from specengine.core.cancel import AbortFlag
 from specengine.core.errors import BackendError, ModelFileError
 from specengine.core.tokens import Tokens
 from specengine.llama import extensions, library
+from specengine.llama.abort import abort_by
 from specengine.llama.batch import failed_pass, read_logits
 from specengine.llama.model import LlamaModel
 
@@ -62,8 +63,7 @@ class CompanionCache:
         params.n_batch = params.n_ubatch = params.n_outputs_max = _N_BATCH
         params.n_threads = params.n_threads_batch = n_threads
         params.flash_attn_type = int(flash_attention)
-        params.abort_callback = llama.ggml_abort_callback(abort.callback_address)
-        params.abort_callback_data = abort.address
+        abort_by(params, abort, llama)
         params.no_perf = True
         params.ctx_other = target
         params.ctx_type = context_type

@@ -17,6 +17,7 @@ from specengine.cache.context import Logits
 from specengine.core.cancel import AbortFlag
 from specengine.core.tokens import Tokens
 from specengine.llama import library
+from specengine.llama.abort import abort_by
 from specengine.llama.batch import Batch, failed_pass, get_logits, logits_at
 from specengine.llama.model import LlamaModel
 
@@ -62,8 +63,7 @@ class LlamaKVCache:
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
         params.flash_attn_type = int(flash_attention)
-        params.abort_callback = llama.ggml_abort_callback(abort.callback_address)
-        params.abort_callback_data = abort.address
+        abort_by(params, abort, llama)
         params.no_perf = True
         library.clear_errors()
         self.handle: Any = llama.llama_init_from_model(model.handle, params)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,10 @@ from numpy.typing import NDArray
 from specengine.core.distribution import Distribution
 from specengine.core.errors import NothingToDrawError, SamplingError
 from specengine.sampling.constrained import allowed_candidates
+from specengine.sampling.constraint import Constraint
 from specengine.sampling.params import SamplingParams
 from specengine.sampling.penalties import penalise
 from specengine.sampling.truncation import min_p, softmax, top_k, top_p, typical_p
-
-if TYPE_CHECKING:
-    from specengine.llama.grammar import Grammar
 
 _FAR = 12.0  # in logits: e^-12 is 6e-6
 
@@ -30,7 +27,7 @@ _FAR = 12.0  # in logits: e^-12 is 6e-6
 class Transforms:
     """The chain that `params` describe, with an optional grammar that the answer has to follow."""
 
-    def __init__(self, params: SamplingParams, grammar: Grammar | None = None) -> None:
+    def __init__(self, params: SamplingParams, grammar: Constraint | None = None) -> None:
         self._params = params
         self._grammar = grammar
         self._bias_ids = np.array(list(params.logit_bias), dtype=np.int32)

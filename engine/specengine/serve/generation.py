@@ -10,9 +10,9 @@ from specengine.cache.context import Logits
 from specengine.control.survival import Survival
 from specengine.core.draft import Draft
 from specengine.core.logprobs import TokenLogprobs, token_logprobs
-from specengine.llama.grammar import Grammar
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
+from specengine.sampling.constraint import StoppableConstraint
 from specengine.serve.hints import Hints
 from specengine.stream.committed import Committed, Ended, Event
 from specengine.stream.transcript import Transcript
@@ -33,7 +33,7 @@ class Generation:
         *,
         max_tokens: int,
         patience_s: float = 0.0,
-        grammar: Grammar | None = None,
+        grammar: StoppableConstraint | None = None,
         logprobs: int | None = None,
     ) -> None:
         """`sampling` has a seed. `session`: whoever's cache this is.

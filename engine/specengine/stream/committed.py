@@ -1,4 +1,4 @@
-"""What a target that goes on by itself tells of an answer: tokens that are committed, and the end."""
+"""What a target that goes on by itself tells: tokens that are committed, and the end."""
 
 from __future__ import annotations
 

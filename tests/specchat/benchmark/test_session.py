@@ -12,10 +12,11 @@ import pytest
 from specchat.benchmark import session
 from specchat.benchmark.conditions import Condition
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.report import ModelFile, Report, Sample
+from specchat.benchmark.report import Report, Sample
 from specchat.benchmark.runner import Step, plan_steps
 from specchat.benchmark.session import Watcher, _collect
 from specchat.benchmark.suite import Item
+from specchat.doctor.machine import ModelFile
 from specchat.models.registry import Profile
 from specengine.sampling import SamplingParams
 from support.fake_side import FakeSide

@@ -108,7 +108,7 @@ def test_a_fault_of_the_program_is_one_line_and_its_traceback_is_in_the_log(
 
     monkeypatch.setattr(cli.specchat, "main", fail)
     with pytest.raises(SystemExit) as exited:
-        cli.main()
+        cli.main(lambda flags: 0)
     assert exited.value.code == 1
     error = capsys.readouterr().err
     assert error.startswith("specchat: internal error (ValueError: two lines)")
@@ -156,5 +156,5 @@ def test_a_log_that_cannot_be_written_is_no_word_on_the_terminal(
 
     monkeypatch.setattr(cli.specchat, "main", fail)
     with pytest.raises(SystemExit):
-        cli.main()
+        cli.main(lambda flags: 0)
     assert capsys.readouterr().err.count("\n") == 1

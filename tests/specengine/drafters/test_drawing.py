@@ -46,7 +46,7 @@ def drafted(
 ) -> Draft:
     """A draft of one token."""
     sampling = SamplingParams(**{"top_p": 1, "min_p": 0, "top_k": 0, "seed": 1, **settings})
-    transforms = Transforms(sampling, grammar)  # type: ignore[arg-type]
+    transforms = Transforms(sampling, grammar)
     rule = make_rule(None, sampling)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -46,7 +46,7 @@ def test_the_outcome_is_that_of_masking_first(seed: int) -> None:
     params = SamplingParams(**random_settings(rng))
     masked = np.where(mask, row, np.float32(-np.inf))
     expected = Transforms(params).distribution(masked, NO_HISTORY)
-    p = Transforms(params, FakeGrammar(mask)).distribution(row, NO_HISTORY)  # type: ignore[arg-type]
+    p = Transforms(params, FakeGrammar(mask)).distribution(row, NO_HISTORY)
     support = expected.ids[expected.probs > 0]
     assert p.ids[p.probs > 0].tolist() == support.tolist()
     np.testing.assert_allclose(p.probs_of(support), expected.probs_of(support), rtol=1e-12)

@@ -222,7 +222,7 @@ class ScoringPair:
         on_prompt: Callable[[int, int], None] | None = None,
         on_wait: Callable[[str], None] = lambda cause: None,
     ) -> Iterator[Chunk | Finished]:
-        """As `specengine.load.pair.Pair.answer`, but for what is `missing`; the sampling settings decide
+        """As `Pair.answer`, but for what is `missing`; the sampling settings decide
         how drafts are verified. `on_wait` is told why nothing comes, where the server is busy or
         out of reach. Raises RemoteError for a rule that these settings do not have.
         """

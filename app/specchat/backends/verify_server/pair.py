@@ -1,4 +1,4 @@
-"""A target on a verify server, its drafter on this computer: `specengine.load.pair.Pair`, remotely."""
+"""A target on a verify server, its drafter on this computer."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class RemotePair:
         on_prompt: Callable[[int, int], None] | None = None,
         begun: Begun | None = None,
     ) -> Iterator[Event]:
-        """As `specengine.load.pair.Pair.answer`, but for what is `missing`. A server is always as
+        """As `Pair.answer`, but for what is `missing`. A server is always as
         `reproducible` as it can be, and tells nothing of a prompt's progress. Goes on with the
         answer `begun`, where there is one, and verifies what of it is not. Raises RemoteError for a
         rule that servers do not have, SamplingError for `greedy` above temperature 0.

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
+
+from specchat.cli.event_progress import EventProgress
+from specengine.core.events import Progress
 
 DEFAULT_PORT = 8425
 
@@ -67,4 +72,11 @@ def command(
     start(
         Wanted(profile, target, places, ctx, threads, keys, ttl, grammars),
         Listen(host, port, tls_cert, tls_key),
+        _progress(),
     )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    with EventProgress() as progress:
+        yield progress.update

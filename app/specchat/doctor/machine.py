@@ -1,4 +1,4 @@
-"""Where and with what a run was made."""
+"""This machine and the files of models, as benchmarks and certificates state them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
+from pydantic import BaseModel, ConfigDict
 
-from specchat.benchmark.report import Machine, ModelFile, ModelInfo
 from specchat.doctor.diagnosis import system_info
 from specchat.models.growing_file import sha256_of
 from specengine.files.gguf import read_gguf
@@ -17,6 +17,43 @@ from specengine.llama import library
 from specengine.llama.cpu import this_cpu
 
 _OPENMP = ("GOMP_", "OMP_", "KMP_")
+
+
+class Record(BaseModel):
+    """Part of a report that a file keeps: complete, and never changed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ModelInfo(Record):
+    """A GGUF file. `name` is what it calls itself: padded files say there that they are."""
+
+    file: str
+    name: str
+    bytes: int
+    sha256: str
+    quantization: str
+
+
+class ModelFile(ModelInfo):
+    """A GGUF file of the pair, and what its passes cost."""
+
+    pass_s: dict[int, float]
+    """Seconds of a pass by its width in tokens, measured before the run."""
+
+
+class Machine(Record):
+    platform: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    python: str
+    llama_cpp_python: str
+    llama_cpp_features: str
+    """What llama.cpp's library was built for, in its own words."""
+    threads: int
+    openmp: dict[str, str]
+    """Environment variables that say how threads wait."""
 
 
 def describe_machine(threads: int) -> Machine:
