@@ -47,12 +47,13 @@ test-kernels: dev
 test-kernels-quick: dev
 	@$(call WITH_KERNELS,generic) $(BIN)/python -m pytest -m "$(COMPUTES) and not slow" $(QUICK) $(ARGS)
 
-# All three, so that one run tells everything.
+# All four, so that one run tells everything.
 lint: dev
 	@failed=0; \
 	$(BIN)/ruff check || failed=1; \
 	$(BIN)/ruff format --check || failed=1; \
 	$(BIN)/mypy || failed=1; \
+	$(BIN)/lint-imports --no-cache || failed=1; \
 	exit $$failed
 
 lock:
