@@ -86,14 +86,16 @@ class FeatureContext(ABC, Generic[H]):
     @property
     @abstractmethod
     def _calibrated(self) -> Sequence[int]:
-        """Tokens of the passes that tell enough."""
+        """Lengths of the passes, in tokens, that are measured; enough to tell all others by."""
 
     def forget(self) -> None:
         """Empty the cache."""
         self._drop_after(0)
 
     def _seconds(self, prefix: int, n: int) -> float:
-        """What a pass of `n` tokens takes after `prefix` others, all made up. Empties the cache."""
+        """Seconds of a pass over `n` tokens after `prefix` others, all made up. Empties the cache;
+        raises CancelledError.
+        """
         self.forget()
         try:
             for start in range(0, prefix, self._head.n_batch):
@@ -105,7 +107,7 @@ class FeatureContext(ABC, Generic[H]):
             self.forget()
 
     def _make_up_pass(self, start: int, n: int) -> None:
-        """What is timed."""
+        """Run the pass that `_seconds` measures: `n` made-up tokens from position `start` on."""
         self._make_up(start, n)
 
     @abstractmethod

@@ -31,9 +31,11 @@ class OtherChoice:
     """A token that is not the maximum of the one-token pass."""
 
     index: int
-    """In the text after the prompt."""
+    """Position of the token, counted from the first one after the prompt."""
     token: int
+    """The token id that the text has there."""
     best: int
+    """The token id with the largest score of the one-token pass."""
     gap: float
     """Nats by which `token` lies below `best`."""
 
@@ -43,15 +45,18 @@ class NearTies:
     """What teacher-forcing a greedy text has shown."""
 
     n_tokens: int
+    """Tokens that were compared."""
     others: tuple[OtherChoice, ...]
+    """Those that are not the maximum of their one-token pass, in the order of the text."""
 
     @property
     def widest_gap(self) -> float:
+        """The largest `gap` of `others` in nats; 0.0 where every token is the maximum."""
         return max((other.gap for other in self.others), default=0.0)
 
     @property
     def are_all(self) -> bool:
-        """Whether every token is the maximum or a near-tie with it."""
+        """Whether every token lies at most NEAR_TIE nats below the maximum."""
         return self.widest_gap <= NEAR_TIE
 
 
@@ -71,7 +76,8 @@ def teacher_force(
     tokens: Sequence[int],
     score: Score | None = None,
 ) -> NearTies:
-    """Compare greedy `tokens` after `prompt` with one-token passes of `context`.
+    """Compare each of greedy `tokens` after `prompt` with the largest logit of a one-token pass of
+    `context` over the tokens before it; returns those that differ, with their gaps.
 
     `score` is for texts that were chosen otherwise than by the largest logit, with shared noise for
     instance. Leaves `context` without padding and raises what `Context.logits` raises.

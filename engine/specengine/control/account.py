@@ -1,6 +1,6 @@
 """How far drafting is ahead of the target alone in an answer, and what it may still lose.
 
-All amounts are in passes of the target alone.
+All amounts are in passes over one token: 1.0 is the time that the target alone takes for a token.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ CREDIT = 3.0  # the most that drafts which take time may lose besides
 
 
 class Account:
-    """Of one answer. Drafts that take time have a `credit`, up to CREDIT; for those that cost
-    nothing it is None.
+    """What drafting has gained and lost in one answer, and what the next round may lose.
 
-    If nobody stakes more than is bearable, whatever fails costs no more than STAKE, SHARE for
-    each pass, the credit and what a start may cost, altogether; with starts SHARE counts twice.
+    Drafts that take time have a `credit`, up to CREDIT; for those that cost nothing it is None.
+    As long as no round risks more than it may lose, all losses of the answer together are at most
+    STAKE, SHARE for each pass, the credit and what a start may cost; with starts SHARE counts
+    twice.
     """
 
     def __init__(self) -> None:
@@ -27,33 +28,37 @@ class Account:
         """What drafts that take time have gained in all."""
 
     def count_pass(self) -> None:
-        """One more pass is to come."""
+        """Add what one more pass of the target, which is about to come, allows to be lost."""
         self._ahead = min(self._ahead + SHARE, RESERVE)
         self._saved = min(self._saved + SHARE, RESERVE)
 
     def bearable(self, credit: float | None) -> float:
-        """What a round may lose."""
+        """The most passes that a round may lose, 0 or more; `credit` as for `settle`."""
         if credit is None:
             return self._ahead
         return self._spare + self._left(credit)
 
     def bearable_in_trial(self, credit: float) -> float:
-        """What a round may lose that is not expected to pay: the credit and a share of the passes,
-        not what others have gained.
+        """The most passes that a round may lose which is not expected to pay: what is left of the
+        credit and a share of the passes so far, but nothing of what other drafts have gained.
         """
         return min(max(0.0, self._saved) + self._left(credit), self.bearable(credit))
 
     def bearable_start(self, stake: float) -> float:
-        """What reading the text for such drafts may cost, if it may cost `stake` at once."""
+        """The most passes that reading the text for drafts that take time may cost, if it may
+        cost `stake` passes at once.
+        """
         return max(0.0, self._saved + stake)
 
     def start(self, cost: float) -> None:
-        """The text was read for drafts that take time."""
+        """Charge `cost` passes for reading the text for drafts that take time."""
         self._saved -= cost
         self.earned -= cost
 
     def settle(self, gained: float, credit: float | None, *, trial: bool) -> None:
-        """A round has gained so much; a loss is negative."""
+        """Book that a round has gained `gained` passes, negative for a loss, with drafts of
+        `credit` passes; in a `trial` the round was not expected to pay.
+        """
         if credit is not None:
             self.earned += gained
             gained = self._repaid(gained, credit)

@@ -10,9 +10,11 @@ class DrafterCounts(NamedTuple):
     """What was asked of one drafter in an answer, and what came of it."""
 
     rounds: int = 0
-    """It was asked for a draft in."""
+    """Rounds in which it was asked for a draft."""
     drafted: int = 0
+    """Draft tokens that it proposed."""
     accepted: int = 0
+    """Draft tokens of these that the target accepted."""
     empty: int = 0
     """Rounds whose draft came to nothing."""
     asked: int = 0
@@ -21,7 +23,9 @@ class DrafterCounts(NamedTuple):
     """Rounds that were to teach something, not expected to pay."""
 
     def plus(self, drafted: int, accepted: int, asked: int, trial: bool) -> DrafterCounts:
-        """These and one round more."""
+        """The counts with one round more, in which it was asked for `asked` tokens, proposed
+        `drafted` and had `accepted` of them accepted; a `trial` was not expected to pay.
+        """
         return DrafterCounts(
             self.rounds + 1,
             self.drafted + drafted,
@@ -61,8 +65,9 @@ class Statistics:
     corrected: int = 0
     bonus: int = 0
     accepted_per_position: list[int] = field(default_factory=list)
-    """How often the draft token at each position of a round stood."""
+    """Rounds in which the draft token at index i of the draft was accepted, for each i."""
     by_drafter: dict[str, DrafterCounts] = field(default_factory=dict)
+    """By the name of the drafter; empty where none was asked for a draft."""
     draft_s: float = 0.0
     """Inside the draft model's decode and synchronize calls, after the first token."""
     verify_s: float | None = 0.0
@@ -73,7 +78,7 @@ class Statistics:
     """Of the target alone, measured where it runs; None where it was not."""
 
     def count_prompt_pass(self) -> None:
-        """The prompt pass: its last row gives the first token."""
+        """Count the prompt pass: its last row gives the first token."""
         self.bonus += 1
 
     def count_round(
@@ -85,8 +90,8 @@ class Statistics:
         asked: int = 0,
         trial: bool = False,
     ) -> None:
-        """One target pass over `drafted` tokens; the first `accepted` stood. `drafter` was asked
-        for as many as `asked`, in a `trial` or not; None where nobody was.
+        """Count one target pass over `drafted` tokens, of which the first `accepted` were accepted.
+        `drafter` was asked for as many as `asked`, in a `trial` or not; None where nobody was.
         """
         self.target_passes = (self.target_passes or 0) + 1
         self.drafted += drafted
@@ -106,21 +111,23 @@ class Statistics:
 
     @property
     def acceptance_rate(self) -> float | None:
+        """Accepted draft tokens over all draft tokens, 0 to 1."""
         return _ratio(self.accepted, self.drafted)
 
     @property
     def tokens_per_pass(self) -> float | None:
+        """Tokens after the first, which belongs to the prompt pass, over `target_passes`."""
         return self._rate(self.target_passes or 0)
 
     @property
     def tokens_per_s(self) -> float | None:
-        """After the first token, which belongs to the prompt pass."""
+        """Tokens after the first, which belongs to the prompt pass, over `decode_s`."""
         return self._rate(self.decode_s)
 
     @property
     def overhead_s(self) -> float | None:
-        """Everything that is not llama.cpp: sampling, the rule, text. None where the target is
-        elsewhere and works while the draft model does.
+        """Seconds of `decode_s` outside llama.cpp: sampling, the rule, text. None where the target
+        is elsewhere and works while the draft model does.
         """
         if self.verify_s is None or self.is_remote:
             return None
@@ -128,6 +135,7 @@ class Statistics:
 
     @property
     def speedup(self) -> float | None:
+        """`tokens_per_s` over `plain_tokens_per_s`."""
         if self.tokens_per_s is None or self.plain_tokens_per_s is None:
             return None
         return _ratio(self.tokens_per_s, self.plain_tokens_per_s)
