@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from specchat.errors import SpecchatError
 from specengine.load.drafting import DraftMethod
 from specengine.sampling import SamplingParams
-from specengine.stream.unverified import Begun
+from specengine.stream.unverified import PartialAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class AnswerOptions:
     """Report every round, before the Chunk that it gave; only a target on this machine can."""
     chat_id: int | None = None
     """The chat that the question belongs to: what is kept of its cache is used."""
-    begun: Begun | None = None
+    begun: PartialAnswer | None = None
     """Verify this answer and go on with it; only a target on a verify server can."""
 
     @property

@@ -10,7 +10,7 @@ from specchat.chats.records import Chat, Message, Role, Status
 from specengine.chat.chat_template import Turn
 from specengine.core.events import Chunk, Finished, Reviewed, Unverified, Version
 from specengine.loop.inspection import InspectedRound
-from specengine.stream.unverified import Begun
+from specengine.stream.unverified import PartialAnswer
 
 
 @dataclass(eq=False, slots=True)
@@ -75,10 +75,10 @@ class Entry:
         self.stored_length = self.stored_tokens = self.stored_replaced = self.stored_revision = 0
 
     @property
-    def begun(self) -> Begun | None:
+    def begun(self) -> PartialAnswer | None:
         """The answer as the target may verify it; None where there is nothing to verify."""
         mark = self.unverified
-        return None if mark is None else Begun(tuple(self.tokens), mark)
+        return None if mark is None else PartialAnswer(tuple(self.tokens), mark)
 
     @classmethod
     def from_message(cls, message: Message) -> Self:

@@ -25,10 +25,10 @@ from specengine.core.statistics import Statistics
 from specengine.core.vocab import Vocab
 from specengine.drafters.guard import Guard
 from specengine.rules.coupled import CoupledRule
-from specengine.stream.ahead import Ahead
 from specengine.stream.committed import Committed, Ended
+from specengine.stream.draft_buffer import DraftBuffer
 from specengine.stream.target_stream import Cut, Notice, Opened, StreamEvent, TargetStream
-from specengine.stream.unverified import Begun, Shown
+from specengine.stream.unverified import PartialAnswer, Shown
 
 _POLL_S = 0.05  # between two looks at the abort flag
 _ALONE = 4  # tokens that are drafted at a time while nothing else can arrive
@@ -49,7 +49,7 @@ def answer_with_hints(
     stop: Sequence[str] = (),
     abort: AbortFlag | None = None,
     draft_max: int | None = None,
-    begun: Begun | None = None,
+    begun: PartialAnswer | None = None,
 ) -> Iterator[Event]:
     """The events of `generate`, for a target behind `stream`, which was asked to follow `prompt`
     and the verified tokens of `begun` for at most `max_tokens` of the answer in all.
@@ -80,7 +80,7 @@ class _Answer:
         stop: Sequence[str],
         abort: AbortFlag | None,
         draft_max: int | None,
-        begun: Begun | None,
+        begun: PartialAnswer | None,
     ) -> None:
         self._stream = stream
         self._vocab = vocab
@@ -91,7 +91,7 @@ class _Answer:
         self._abort = abort
         self._draft_max = draft_max
         self._text = AnswerText(vocab, stop)
-        self._ahead = Ahead(prompt)
+        self._ahead = DraftBuffer(prompt)
         self._lost: str | None = None
         self._shown: Shown | None = None
         """What the person sees, where that may be more than what is verified."""
@@ -111,10 +111,10 @@ class _Answer:
         self._is_prompt_done = False
         self._draft_start = self._draft_s()
 
-    def _begin(self, begun: Begun, prompt: Sequence[int]) -> None:
+    def _begin(self, begun: PartialAnswer, prompt: Sequence[int]) -> None:
         mark = begun.unverified
         verified = begun.tokens[: mark.token]
-        self._ahead = Ahead([*prompt, *verified])
+        self._ahead = DraftBuffer([*prompt, *verified])
         if unverified := begun.tokens[mark.token :]:
             self._ahead.extend(unverified, mark.writer)
         for token in verified:

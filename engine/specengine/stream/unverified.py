@@ -16,7 +16,7 @@ from specengine.core.vocab import Vocab
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PartialAnswer:
     """An answer that the target is to verify and to go on with: `tokens`, with what is unverified
     from `unverified.token` on.
     """

@@ -10,7 +10,7 @@ from specengine.core.events import Unverified
 from specengine.stream.committed import Ended
 from specengine.stream.duplex import answer_with_hints
 from specengine.stream.target_stream import StreamEvent
-from specengine.stream.unverified import Begun
+from specengine.stream.unverified import PartialAnswer
 from support.fake_stream import MODEL, FakeStream, V
 from support.fakes import FakeVocab
 
@@ -33,7 +33,7 @@ class Hinted(FakeStream):
 
 def test_the_largest_hints_of_the_client_are_taken() -> None:
     stream, limits = Hinted(), Limits()
-    begun = Begun(
+    begun = PartialAnswer(
         (5,) * 200, Unverified(0, 0, "draft model", seed=1)
     )  # all of it is to be verified
     for _ in answer_with_hints(stream, FakeVocab(V), [], [1, 2, 3], begun=begun):

@@ -11,7 +11,7 @@ from specengine.core.events import Chunk, Finished, Reviewed, Unverified, Versio
 from specengine.drafters.lookup import LookupDrafter
 from specengine.stream.duplex import answer_with_hints
 from specengine.stream.target_stream import Opened, StreamEvent
-from specengine.stream.unverified import Begun
+from specengine.stream.unverified import PartialAnswer
 from support.fake_stream import MODEL, SAMPLING, FakeStream, V, drafter, plain
 from support.fakes import FakeVocab, Model, markov, scripted
 
@@ -45,7 +45,7 @@ def answer(
     """How it ends, and what the person saw after each event."""
     now = Version("", (), None)
     begun = options.get("begun")
-    if isinstance(begun, Begun):
+    if isinstance(begun, PartialAnswer):
         vocab = FakeVocab(V)
         text = b"".join(map(vocab.piece, begun.tokens)).decode()
         now = Version(text, begun.tokens, begun.unverified)
@@ -118,7 +118,7 @@ def test_words_that_stand_were_hints_and_saved_passes() -> None:
 def test_an_answer_is_verified_later(model: Model) -> None:
     lost, _ = answer(LosingStream(after=9, looks=10**6), [drafter(model)])
     assert lost.unverified is not None
-    begun = Begun(lost.tokens, lost.unverified)
+    begun = PartialAnswer(lost.tokens, lost.unverified)
     verified = lost.tokens[: lost.unverified.token]
     stream = FakeStream(MODEL, [*PROMPT, *verified], N - len(verified))
     finished, _ = answer(stream, [], begun=begun)
@@ -133,7 +133,7 @@ def test_the_target_may_end_where_the_draft_model_went_on() -> None:
     target = scripted(V, [5, 6, 2], start=3)
     tokens = (5, 6, 7, 8)
     stream = FakeStream(target, PROMPT, 10, eog=(2,))
-    finished, _ = answer(stream, [], begun=Begun(tokens, Unverified(0, 0, "fake", SEED)))
+    finished, _ = answer(stream, [], begun=PartialAnswer(tokens, Unverified(0, 0, "fake", SEED)))
     assert (finished.tokens, finished.reason) == ((5, 6), "stop")
     assert finished.replaced == (Version("fghi", tokens, Unverified(2, 2, "fake", SEED)),)
 

@@ -9,7 +9,7 @@ import httpx
 from pydantic import ValidationError
 
 from specchat.backends.openai_chat.protocol import Usage
-from specchat.backends.scoring.dialect import Dialect, Drawing, Part, Request, Said, Scored
+from specchat.backends.scoring.dialect import Dialect, Drawing, Part, Request, Scored, ServerToken
 from specchat.wire.address import Address
 from specchat.wire.errors import RemoteError
 from specchat.wire.http import check, json_of, new_client
@@ -57,7 +57,7 @@ class ScoringClient:
 
     async def stream(
         self, text: Sequence[int], drawing: Drawing, max_tokens: int, top_n: int
-    ) -> AsyncIterator[Said]:
+    ) -> AsyncIterator[ServerToken]:
         """What the server says by itself after `text`, to the end that it puts to it."""
         request = self.dialect.stream(text, drawing, max_tokens, top_n)
         events, reader = self.dialect.events(top_n), EventReader()
@@ -85,9 +85,9 @@ class ScoringClient:
             raise ScoresError(str(error)) from None
 
 
-def _read(read: Any, data: str) -> list[Said]:
+def _read(read: Any, data: str) -> list[ServerToken]:
     try:
-        said: list[Said] = read(data)
+        said: list[ServerToken] = read(data)
     except ValueError:
         raise ScoresError("events that are no JSON") from None
     return said

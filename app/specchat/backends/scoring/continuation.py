@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 import httpx
 
-from specchat.backends.scoring.dialect import Said
+from specchat.backends.scoring.dialect import ServerToken
 from specchat.wire.errors import RemoteError, TryAgainError
 from specchat.wire.network import NetworkThread
 from specengine.stream.scoring import ScoresError
@@ -21,24 +21,26 @@ class Continuation:
     """Tokens come as the server says them; used in the engine thread."""
 
     def __init__(
-        self, network: NetworkThread, stream: AsyncIterator[Said], text: Sequence[int]
+        self, network: NetworkThread, stream: AsyncIterator[ServerToken], text: Sequence[int]
     ) -> None:
         self.text = list(text)
         """What the next token follows."""
         self.interval_s: float | None = None
         """Between the last two tokens, as they arrived."""
         self._last_at: float | None = None
-        self._arrivals: queue.SimpleQueue[tuple[Said | Failure | None, float]] = queue.SimpleQueue()
+        self._arrivals: queue.SimpleQueue[tuple[ServerToken | Failure | None, float]] = (
+            queue.SimpleQueue()
+        )
         self._task = network.start(
             self._receive(stream), lambda cause: self._arrivals.put((RemoteError(cause), 0.0))
         )
 
-    def next(self, timeout: float) -> Said | Failure | None:
+    def next(self, timeout: float) -> ServerToken | Failure | None:
         """The next token, what broke the stream, None at its end. Raises queue.Empty where nothing
         has come within `timeout` seconds.
         """
         arrival, at = self._arrivals.get(timeout=timeout)
-        if isinstance(arrival, Said):
+        if isinstance(arrival, ServerToken):
             self.interval_s = None if self._last_at is None else at - self._last_at
             self._last_at = at
             self.text.append(arrival.token)
@@ -47,7 +49,7 @@ class Continuation:
     def close(self) -> None:
         self._task.cancel()
 
-    async def _receive(self, stream: AsyncIterator[Said]) -> None:
+    async def _receive(self, stream: AsyncIterator[ServerToken]) -> None:
         try:
             async with aclosing(stream):  # type: ignore[type-var]
                 async for said in stream:

@@ -33,7 +33,7 @@ class Capabilities:
         return asdict(self)
 
 
-class Said(NamedTuple):
+class ServerToken(NamedTuple):
     """A token that the server said, its raw log-probability, and the most probable ones there."""
 
     token: int
@@ -50,7 +50,7 @@ class Scored:
     logprobs: tuple[float, ...]
     """Of the draft tokens."""
     rows: tuple[TopN, ...]
-    said: Said
+    said: ServerToken
     """The server's own draw after the whole draft."""
 
 
@@ -62,7 +62,7 @@ class Request(NamedTuple):
 class Events(Protocol):
     """The events of one stream, in order."""
 
-    def read(self, data: str) -> list[Said]:
+    def read(self, data: str) -> list[ServerToken]:
         """The tokens that an event brings. Raises ScoresError."""
         ...
 

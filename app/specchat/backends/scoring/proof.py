@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from specchat.backends.scoring.client import ScoringClient
-from specchat.backends.scoring.dialect import GREEDY, Capabilities, Said, Scored, require
+from specchat.backends.scoring.dialect import GREEDY, Capabilities, Scored, ServerToken, require
 from specchat.wire.errors import RemoteError
 from specengine.cache.costs import PassCosts
 from specengine.chat.chat_template import Turn, encode_chat
@@ -74,8 +74,8 @@ async def prove(client: ScoringClient, vocab: Vocab, template: str | None, model
 
 async def _continuation(
     client: ScoringClient, known: Sequence[int], top_n: int, costs: PassCosts
-) -> list[Said]:
-    said: list[Said] = []
+) -> list[ServerToken]:
+    said: list[ServerToken] = []
     at: list[float] = []
     async for token in client.stream(known, GREEDY, _LENGTH, top_n):
         said.append(token)
@@ -95,7 +95,7 @@ async def _most_probable(client: ScoringClient, known: Sequence[int]) -> int:
     raise ScoresError("it tells no log-probabilities of a prompt")
 
 
-def _check_own_choice(said: Sequence[Said], scored: Scored) -> None:
+def _check_own_choice(said: Sequence[ServerToken], scored: Scored) -> None:
     for token, logprob, row in zip(said, scored.logprobs, scored.rows, strict=False):
         best = row.tokens[0][1]
         told = dict(row.tokens).get(token.token, -float("inf"))

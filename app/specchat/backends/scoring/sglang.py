@@ -18,8 +18,8 @@ from specchat.backends.scoring.dialect import (
     Drawing,
     Part,
     Request,
-    Said,
     Scored,
+    ServerToken,
     parsed,
     require,
 )
@@ -104,7 +104,7 @@ class _Events:
         self._seen = 0
         self.finished = False
 
-    def read(self, data: str) -> list[Said]:
+    def read(self, data: str) -> list[ServerToken]:
         content = json.loads(data)
         if isinstance(content, dict) and "error" in content:
             raise ScoresError(f"the server reports an error: {content['error']}")
@@ -148,12 +148,12 @@ def _request(
     )
 
 
-def _said(meta: _Meta, top_n: int) -> list[Said]:
+def _said(meta: _Meta, top_n: int) -> list[ServerToken]:
     entries = meta.output_token_logprobs or []
     tops = (meta.output_top_logprobs if top_n else None) or [None] * len(entries)
     require(len(tops) == len(entries), "most probable tokens are missing")
     return [
-        Said(entry[1], _logprob(entry), _top(top, top_n))
+        ServerToken(entry[1], _logprob(entry), _top(top, top_n))
         for entry, top in zip(entries, tops, strict=True)
     ]
 

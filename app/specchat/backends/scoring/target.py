@@ -20,7 +20,7 @@ import numpy as np
 
 from specchat.backends.scoring.client import ScoringClient
 from specchat.backends.scoring.continuation import Continuation
-from specchat.backends.scoring.dialect import GREEDY, RAW, Drawing, Said
+from specchat.backends.scoring.dialect import GREEDY, RAW, Drawing, ServerToken
 from specchat.wire.errors import RemoteError, TryAgainError
 from specchat.wire.http import explain
 from specchat.wire.network import NetworkThread
@@ -185,7 +185,7 @@ class ScoringTarget:
             Draft(), lambda _: distribution(said.top, self._how.sampling), position=len(text)
         ).token
 
-    def _next(self, text: list[int]) -> Said | None:
+    def _next(self, text: list[int]) -> ServerToken | None:
         """The server's own next token; its end is None."""
         failures = 0
         while True:
@@ -197,7 +197,7 @@ class ScoringTarget:
                 arrival = self._continuation.next(_POLL_S)
             except Empty:
                 continue
-            if arrival is None or isinstance(arrival, Said):
+            if arrival is None or isinstance(arrival, ServerToken):
                 return arrival
             self.close()
             if isinstance(arrival, ScoresError):

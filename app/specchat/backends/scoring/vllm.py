@@ -18,8 +18,8 @@ from specchat.backends.scoring.dialect import (
     Drawing,
     Part,
     Request,
-    Said,
     Scored,
+    ServerToken,
     parsed,
     require,
 )
@@ -152,7 +152,7 @@ class _Events:
         self._top_n = top_n
         self.finished = False
 
-    def read(self, data: str) -> list[Said]:
+    def read(self, data: str) -> list[ServerToken]:
         content = json.loads(data)
         if isinstance(content, dict) and "error" in content:
             raise ScoresError(f"the server reports an error: {content['error']}")
@@ -164,7 +164,7 @@ class _Events:
         return said
 
 
-def _said(choice: _Choice, top_n: int) -> list[Said]:
+def _said(choice: _Choice, top_n: int) -> list[ServerToken]:
     found = choice.logprobs or _Logprobs()
     ids = [_id(token) for token in found.tokens]
     require(choice.token_ids in (None, ids), "log-probabilities of other tokens")
@@ -176,7 +176,7 @@ def _said(choice: _Choice, top_n: int) -> list[Said]:
         require(logprob is not None, "a log-probability is missing")
         assert logprob is not None
         row = _top({_id(t): p for t, p in (top or {}).items()}, top_n)
-        said.append(Said(token, logprob, row))
+        said.append(ServerToken(token, logprob, row))
     return said
 
 

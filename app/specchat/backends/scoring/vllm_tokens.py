@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from specchat.backends.bounds import Logprob, TokenId
-from specchat.backends.scoring.dialect import Part, Request, Said, Scored, parsed, require
+from specchat.backends.scoring.dialect import Part, Request, Scored, ServerToken, parsed, require
 from specengine.stream.scoring import ScoresError, TopN
 
 
@@ -61,7 +61,7 @@ def scored(answer: Any, draft: Sequence[int]) -> Scored:
     require(len(choices) == 1 and len(choices[0].token_ids) == 1, "no token after the draft")
     contents = choices[0].logprobs.content if choices[0].logprobs is not None else ()
     require(len(contents) == 1, "a log-probability is missing")
-    said = Said(choices[0].token_ids[0], contents[0].logprob, TopN(()))
+    said = ServerToken(choices[0].token_ids[0], contents[0].logprob, TopN(()))
     return Scored(tuple(logprobs[:, 0].tolist()), (), said)
 
 

@@ -30,7 +30,7 @@ from specengine.load.loaded_model import LoadedModel, LoadOptions
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.stream.duplex import Event, answer_with_hints
-from specengine.stream.unverified import Begun
+from specengine.stream.unverified import PartialAnswer
 
 _GOODBYE_S = 1.0
 _REACH_S = 5.0
@@ -145,7 +145,7 @@ class RemotePair:
         logprobs: int | None = None,
         grammar: str | None = None,
         on_prompt: Callable[[int, int], None] | None = None,
-        begun: Begun | None = None,
+        begun: PartialAnswer | None = None,
     ) -> Iterator[Event]:
         """As `Pair.answer`, but for what is `missing`. A server is always as
         `reproducible` as it can be, and tells nothing of a prompt's progress. Goes on with the
@@ -202,7 +202,7 @@ class RemotePair:
         self._vocabulary.close()
         self._network.call(self._goodbye())
 
-    def _on_loss(self, begun: Begun | None) -> OnLoss:
+    def _on_loss(self, begun: PartialAnswer | None) -> OnLoss:
         """Only a draft model can go on alone; and not where its words are to be verified."""
         cannot = self._draft is None or begun is not None
         return "stop" if cannot and self._remote.on_loss == "local" else self._remote.on_loss

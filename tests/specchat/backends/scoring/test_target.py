@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from specchat.backends.scoring.client import ScoringClient
-from specchat.backends.scoring.dialect import Dialect, Said
+from specchat.backends.scoring.dialect import Dialect, ServerToken
 from specchat.backends.scoring.sglang import SGLang
 from specchat.backends.scoring.target import ScoringTarget, Verification
 from specchat.backends.scoring.vllm import VLLM
@@ -317,14 +317,17 @@ def test_a_server_that_is_gone_ends_the_answer_and_keeps_what_came(
 @pytest.mark.parametrize(
     ("said", "cause"),
     [
-        (Said(N_VOCAB, -1.0, TopN(())), f"says token {N_VOCAB}"),
+        (ServerToken(N_VOCAB, -1.0, TopN(())), f"says token {N_VOCAB}"),
         (ZeroDivisionError("a fault of ours"), "ZeroDivisionError: a fault of ours"),
     ],
 )
 def test_a_stream_that_cannot_go_on_ends_the_answer(
-    network: NetworkThread, monkeypatch: pytest.MonkeyPatch, said: Said | Exception, cause: str
+    network: NetworkThread,
+    monkeypatch: pytest.MonkeyPatch,
+    said: ServerToken | Exception,
+    cause: str,
 ) -> None:
-    async def stream(*_: object) -> AsyncIterator[Said]:
+    async def stream(*_: object) -> AsyncIterator[ServerToken]:
         if isinstance(said, Exception):
             raise said
         yield said

@@ -12,7 +12,7 @@ from specchat.backends.verify_server import stream
 from specchat.backends.verify_server.pair import RemoteOptions
 from specchat.benchmark.delay_line import DelayProxy, Line
 from specengine.core.events import Chunk, Unverified
-from specengine.stream.unverified import Begun
+from specengine.stream.unverified import PartialAnswer
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer, running_server
 
@@ -100,7 +100,7 @@ async def test_an_answer_of_earlier_is_verified_and_gone_on_with(server: VerifyS
     async with remote_runtime(server.url, remote=LOCAL) as runtime:
         whole = await ask(runtime)
         wrong = (*whole.tokens[:9], *reversed(whole.tokens[9:20]))
-        begun = Begun(wrong, Unverified(6, 0, "smollm", seed=5))
+        begun = PartialAnswer(wrong, Unverified(6, 0, "smollm", seed=5))
         finished = await ask(runtime, seed=77, begun=begun)
     assert finished.tokens == whole.tokens
     assert finished.text == whole.text

@@ -19,11 +19,11 @@ class _Segment:
     kind: str
 
 
-class Ahead:
+class DraftBuffer:
     """Drafts that the target has neither accepted nor rejected yet, and how earlier ones fared."""
 
     def __init__(self, committed: Sequence[int]) -> None:
-        """`committed`: prompt, and whatever the target has said of the answer."""
+        """`committed` are the ids of the prompt and of what the target has said of the answer."""
         self.text = Transcript(committed)
         self.committed = len(self.text)
         self.survival = Survival()
@@ -31,26 +31,28 @@ class Ahead:
 
     @property
     def length(self) -> int:
-        """Draft tokens ahead of the committed ones."""
+        """Number of draft tokens after the committed ones."""
         return len(self.text) - self.committed
 
     @property
     def draft(self) -> list[int]:
-        """These tokens."""
+        """Ids of the draft tokens after the committed ones, in the order of the text."""
         return [int(token) for token in self.text.tokens[self.committed :]]
 
     def extend(self, tokens: Sequence[int], kind: str) -> None:
-        """Draft tokens of an offer of `kind` that follow what is there."""
+        """Append draft tokens that were proposed after an offer of `kind`."""
         self._segments.append(_Segment(len(self.text), len(tokens), kind))
         self.text.extend(tokens)
 
     def drop(self) -> None:
-        """Take the draft back; nothing is learned of it."""
+        """Remove all draft tokens; `survival` does not count them."""
         self._segments.clear()
         self.text.truncate(self.committed)
 
     def commit(self, token: int) -> bool:
-        """The target's next token; whether it is the one drafted. Else the draft is void."""
+        """Append the target's next token; returns whether it was the one drafted. If not, the rest
+        of the draft is removed. `survival` learns how many tokens of a draft were accepted.
+        """
         if self.length and self.text.tokens[self.committed] == token:
             self.committed += 1
             self._resolve_kept()
