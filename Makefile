@@ -13,7 +13,7 @@ endif
 WITH_KERNELS = $(if $(1),folder=$$($(BIN)/python packaging/llama/kernels.py $(1)) || exit 1; \
 	LLAMA_CPP_LIB_PATH="$$folder")
 COMPUTES := kernels and not model and not gpu
-QUICK := tests/specengine/llama tests/specengine/test_exactness.py tests/specengine/control \
+QUICK := tests/specengine/llama tests/specengine/test_exactness.py tests/specengine/cache/test_widths.py \
 	tests/specengine/checks tests/specchat/server/test_completions.py tests/specchat/backends/test_recall.py
 
 .PHONY: chat test test-all test-kernels test-kernels-quick lint lock package clean runtime dev

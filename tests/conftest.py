@@ -13,7 +13,7 @@ from specchat.config import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import load_registry
 from specengine.cache.context import Context
-from specengine.cache.widths import STEPS, stable_step
+from specengine.cache.widths import stable_step
 from specengine.core.cancel import AbortFlag
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
@@ -46,12 +46,18 @@ def tiny_model() -> Path:
 
 @pytest.fixture(scope="session")
 def smollm_step(tiny_model: Path) -> int:
-    """What passes of `tiny_model` are padded to where a text must not depend on their widths."""
+    """What passes of `tiny_model` are padded to where a text must not depend on their widths.
+
+    Skips the test where no multiple helps: some kernels have none (docs/exactness.md).
+    """
     with (
         LlamaModel(tiny_model) as model,
         LlamaKVCache(model, n_ctx=128, n_threads=2, abort=AbortFlag()) as cache,
     ):
-        return stable_step(Context(cache)) or STEPS[-1]
+        step = stable_step(Context(cache))
+    if step is None:
+        pytest.skip("no width of passes is stable with these kernels")
+    return step
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,11 @@ API = "/specchat/v1/sessions"
 PROMPTS = [[1, 5, 9, 200 + i] * (2 + i) for i in range(4)]
 _MOST_GROWTH = 64 << 20  # bytes between the first third and the end; a leaked session has megabytes
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 280)]
+pytestmark = [
+    pytest.mark.usefixtures("smollm_step"),
+    pytest.mark.slow,
+    pytest.mark.timeout(SECONDS + 280),
+]
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,8 @@ from support.serve_process import free_port, serving
 from support.smollm import UNENDING
 from support.verify_server import running_server
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 _READY = b"Ask anything"  # stands in the empty prompt
 N = 160
 OPTIONS = AnswerOptions(

@@ -20,6 +20,8 @@ from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 N_CTX = 160
 MAX_TOKENS = 10
 QUESTIONS = ("one two three one two", " four five", " Paris is", " the cat", " 1, 2, 3,", "\n\n")

@@ -17,6 +17,8 @@ from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
 from specengine.rules import greedy, token
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 CHECKS = ["padding", "reproducible", "near-ties", "sampling", "self-draft"]
 
 

@@ -22,6 +22,8 @@ from support.head_files import RandomHead, write_head
 from support.pair_answers import GREEDY, QUESTION, alone, cancelled, chat, run
 from support.smollm import N_EMBD, N_VOCAB
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 OPTIONS = LoadOptions(n_ctx=512)
 
 

@@ -17,6 +17,8 @@ from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 from support.pair_answers import unending
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 GREEDY = SamplingParams(temperature=0)
 QUESTION = "What is the capital of France?"
 

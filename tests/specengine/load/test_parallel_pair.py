@@ -14,6 +14,8 @@ from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 from support.pair_answers import QUESTION, alone, cancelled, chat, run
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 OPTIONS = LoadOptions(n_ctx=512)
 MASK = 28  # a comma, so that some guesses stand
 

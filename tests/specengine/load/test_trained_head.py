@@ -15,6 +15,8 @@ from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 QUESTIONS = (
     "Write a Python function that returns the larger of two numbers.",
     "What is a glacier?",

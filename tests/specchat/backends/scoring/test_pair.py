@@ -25,6 +25,8 @@ from support.command_line import specchat
 from support.remote_chat import remote_runtime
 from support.served_models import Babbler, BigModel, serving
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 GREEDY = SamplingParams(temperature=0)
 TURNS = [Turn("system", ""), Turn("user", "Count from one to twenty.")]
 

@@ -16,6 +16,8 @@ from specengine.stream.unverified import PartialAnswer
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer, running_server
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 LOCAL = RemoteOptions(on_loss="local")
 
 

@@ -25,6 +25,8 @@ from support.remote_chat import QUESTION, ask, remote_runtime
 from support.smollm import UNENDING
 from support.verify_server import VerifyServer, running_server
 
+pytestmark = pytest.mark.usefixtures("smollm_step")
+
 
 @pytest.fixture(scope="module")
 def answers() -> list[Finished]:

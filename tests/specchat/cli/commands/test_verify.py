@@ -28,6 +28,7 @@ def models(tiny_model: Path) -> None:
     """The profile `tiny` needs no download."""
 
 
+@pytest.mark.usefixtures("smollm_step")
 def test_a_sound_pair_is_certified(tmp_path: Path) -> None:
     done = specchat(tmp_path, "verify", "Count from one to five.", *QUICK, "--seed", "5", "--json")
     assert done.returncode == 0, done.stderr.decode()
@@ -49,6 +50,7 @@ def test_a_sound_pair_is_certified(tmp_path: Path) -> None:
     assert figures["sampling"]["draws"] == 200
 
 
+@pytest.mark.usefixtures("smollm_step")
 def test_the_certificate_is_short_and_says_of_what(tmp_path: Path) -> None:
     done = specchat(tmp_path, "verify", "Say yes.", *QUICK, "--seed", "5")
     lines = done.stdout.decode().splitlines()
