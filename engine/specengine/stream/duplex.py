@@ -12,23 +12,21 @@ from __future__ import annotations
 
 import statistics
 import sys
-import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from specengine.chat.answer_text import AnswerText
 from specengine.core.cancel import AbortFlag
 from specengine.core.drafter import Drafter, Offer
-from specengine.core.errors import BackendError, CancelledError, SpecEngineError
-from specengine.core.events import Chunk, Finished, FinishReason, Progress, Reviewed, Version
-from specengine.core.logprobs import TokenLogprobs
+from specengine.core.errors import BackendError
+from specengine.core.events import Chunk, Finished, Progress, Reviewed, Unverified, Version
 from specengine.core.statistics import Statistics
 from specengine.core.vocab import Vocab
-from specengine.drafters.guard import Guard
+from specengine.loop.record import AnswerRecord, check_max_tokens
 from specengine.rules.coupled import CoupledRule
 from specengine.stream.committed import Committed, Ended
 from specengine.stream.draft_buffer import DraftBuffer
 from specengine.stream.target_stream import Cut, Notice, Opened, StreamEvent, TargetStream
-from specengine.stream.unverified import PartialAnswer, Shown
+from specengine.stream.unverified import PartialAnswer, ShownText
 
 _POLL_S = 0.05  # between two looks at the abort flag
 _ALONE = 4  # tokens that are drafted at a time while nothing else can arrive
@@ -60,12 +58,18 @@ def answer_with_hints(
     stream, even where the caller stops iterating. Raises ValueError at once for `max_tokens` below
     1; errors of the stream are as those of `generate`'s target.
     """
-    if max_tokens is not None and max_tokens < 1:
+    try:
+        check_max_tokens(max_tokens)
+    except ValueError:
         stream.close()
-        raise ValueError(f"max_tokens is {max_tokens}: an answer has 1 token at least")
-    return _Answer(
-        stream, vocab, drafters, prompt, seed, max_tokens, stop, abort, draft_max, begun
-    ).run()
+        raise
+    stats = Statistics(prompt_tokens=len(prompt), is_remote=True)
+    record = AnswerRecord(vocab, drafters, stats, stop=stop, abort=abort)
+    most = sys.maxsize if max_tokens is None else max_tokens
+    answer = _Answer(stream, vocab, drafters, prompt, seed, most, stop, draft_max, record)
+    if begun is not None:
+        answer.take_up(begun, prompt)
+    return answer.run()
 
 
 class _Answer:
@@ -76,92 +80,82 @@ class _Answer:
         drafters: Sequence[Drafter],
         prompt: Sequence[int],
         seed: int,
-        max_tokens: int | None,
+        most: int,
         stop: Sequence[str],
-        abort: AbortFlag | None,
         draft_max: int | None,
-        begun: PartialAnswer | None,
+        record: AnswerRecord,
     ) -> None:
         self._stream = stream
         self._vocab = vocab
-        self._drafters = list(drafters)
+        self._drafters = drafters
         self._seed = seed
-        self._most = sys.maxsize if max_tokens is None else max_tokens
+        self._most = most
         self._stop = stop
-        self._abort = abort
         self._draft_max = draft_max
-        self._text = AnswerText(vocab, stop)
+        self._record = record
+        self._text = record.text
+        self._stats = record.stats
+        self._guard = record.guard
         self._ahead = DraftBuffer(prompt)
+        self._sent = self._ahead.committed
         self._lost: str | None = None
-        self._shown: Shown | None = None
+        self._shown: ShownText | None = None
         """What the person sees, where that may be more than what is verified."""
         self._replaced: list[Version] = []
-        if begun is not None:
-            self._begin(begun, prompt)
-        self._sent = self._ahead.committed
-        self._stats = Statistics(prompt_tokens=len(prompt), is_remote=True)
         self._plain_passes: list[float] = []
-        self._logprobs: list[TokenLogprobs] = []
-        self._notices: list[str] = []
-        self._guard = Guard(self._notices, vocab.size, abort)
-        self._reason: FinishReason | None = None
-        self._error: str | None = None
-        self._started = time.perf_counter()
-        self._first_at: float | None = None
         self._is_prompt_done = False
-        self._draft_start = self._draft_s()
 
-    def _begin(self, begun: PartialAnswer, prompt: Sequence[int]) -> None:
+    def take_up(self, begun: PartialAnswer, prompt: Sequence[int]) -> None:
+        """Go on with `begun` after `prompt`: before anything else."""
         mark = begun.unverified
         verified = begun.tokens[: mark.token]
         self._ahead = DraftBuffer([*prompt, *verified])
+        self._sent = self._ahead.committed
         if unverified := begun.tokens[mark.token :]:
             self._ahead.extend(unverified, mark.writer)
         for token in verified:
             self._text.add(token)
-        self._shown = Shown(self._vocab, self._stop, begun.tokens, mark.writer, self._seed)
+        self._shown = ShownText(self._vocab, self._stop, begun.tokens, mark.writer, self._seed)
 
     def run(self) -> Iterator[Event]:
+        record = self._record
         try:
-            while self._reason is None:
-                self._check_cancelled()
-                self._heed_loss()
-                # After drafting, only what has arrived meanwhile is taken.
-                drafted = self._may_draft() and self._draft()
-                self._send()
-                if self._lost is not None and self._shown is not None:
-                    yield from self._go_on_alone(self._shown, drafted)
-                for event in self._stream.wait(0.0 if drafted else _POLL_S):
-                    yield from self._take(event)
-        except CancelledError:
-            self._reason = "cancelled"
-        except SpecEngineError as failure:
-            self._reason, self._error = "error", str(failure)
+            with record.ending():
+                while record.reason is None:
+                    record.check_cancelled()
+                    self._heed_loss()
+                    # After drafting, only what has arrived meanwhile is taken.
+                    drafted = self._may_draft() and self._draft()
+                    self._send()
+                    if self._lost is not None and self._shown is not None:
+                        yield from self._go_on_alone(self._shown, self._lost, drafted)
+                    for event in self._stream.wait(0.0 if drafted else _POLL_S):
+                        yield from self._take(event)
         finally:
             self._stream.close()
-        yield from self._finish(self._reason)
+        yield from self._finish()
 
     # What the target says
 
     def _take(self, event: StreamEvent) -> Iterator[Event]:
-        if self._reason is not None:
+        record = self._record
+        if record.reason is not None:
             return  # what was committed after a stop string
         match event:
             case Committed():
                 yield from self._commit(event)
             case Notice():
-                self._notices.append(event.text)
+                record.notices.append(event.text)
             case Opened():
                 self._sent = self._ahead.committed
             case Cut():
                 yield Progress("wait", 0, 0, event.cause)
             case Ended("stop" | "length" as reason):
-                self._reason = reason
+                record.reason = reason
                 if self._shown is not None:
                     yield self._review(self._shown, self._shown.version(self._text))
             case Ended():
-                self._reason = "error"
-                self._error = event.error or f"the target ended: {event.reason}"
+                record.fail(event.error or f"the target ended: {event.reason}")
 
     def _commit(self, event: Committed) -> Iterator[Event]:
         if max(event.tokens, default=0) >= self._vocab.size:
@@ -170,29 +164,26 @@ class _Answer:
                 f"({self._vocab.size}) has not"
             )
         self._count(event)
-        shown, replaced = self._shown, None
-        texts: list[str] = []
-        for token in event.tokens:
-            is_seen = shown is not None and self._text.committed < shown.count
+        shown = self._shown
+        replaced: Version | None = None
+
+        def follow(token: int) -> None:
+            nonlocal replaced
+            is_seen = shown is not None and self._text.committed < shown.committed
             if not self._ahead.commit(token):
                 self._sent = 0
                 if shown is not None and is_seen and replaced is None:
                     replaced = shown.version(self._text)
-            texts.append(self._text.add(token))
-            if self._text.stopped:
-                self._reason = "stop"
-                break
-        self._logprobs.extend(event.logprobs[: len(texts)])
+
+        chunk = self._record.commit(event.tokens, event.logprobs, follow=follow)
         self._sent = max(self._sent, self._ahead.committed)
-        self._clock()
         if shown is not None:
             yield self._review(shown, replaced)
-        elif texts:
-            self._stats.completion_tokens = self._text.committed
-            yield Chunk("".join(texts), event.tokens[: len(texts)], self._stats.snapshot())
+        elif chunk is not None:
+            yield chunk
 
     def _count(self, event: Committed) -> None:
-        self._begin_clock()
+        self._record.start_decode()
         if self._is_prompt_done:
             drafters = self._drafters if event.drafted else []
             name = drafters[0].name if len(drafters) == 1 else None
@@ -211,46 +202,26 @@ class _Answer:
         if not event.drafted and event.pass_s > 0:
             self._plain_passes.append(event.pass_s)
 
-    def _plain_tokens_per_s(self) -> float | None:
-        """Of the target alone: as it was, or as its passes without drafts say."""
-        if not self._stats.drafted:
-            return self._stats.tokens_per_s
-        return 1 / statistics.median(self._plain_passes) if self._plain_passes else None
-
     # What is shown without it
 
     def _heed_loss(self) -> None:
         self._lost = self._stream.lost
         if self._lost is not None and self._shown is None:
             self._ahead.drop()  # some of it may be looked up: nobody's words
-            self._shown = Shown(self._vocab, self._stop, self._text.tokens, "", self._seed)
+            self._shown = ShownText(self._vocab, self._stop, self._text.tokens, "", self._seed)
 
-    def _go_on_alone(self, shown: Shown, drafted: bool) -> Iterator[Chunk]:
+    def _go_on_alone(self, shown: ShownText, lost: str, drafted: bool) -> Iterator[Chunk]:
         """Show the draft model's words as they are drafted."""
-        texts: list[str] = []
-        tokens: list[int] = []
-        for token in self._ahead.draft[shown.count - self._text.committed :]:
-            if token in self._vocab.eog:
-                self._reason = "stop"
-                break
-            tokens.append(token)
-            texts.append(shown.add(token))
-            if shown.stopped or shown.count == self._most:
-                self._reason = "stop" if shown.stopped else "length"
-                break
-        if tokens:
-            self._begin_clock()
-            self._clock()
-            self._stats.completion_tokens = shown.count
-            mark = shown.mark(self._text)
-            yield Chunk("".join(texts), tuple(tokens), self._stats.snapshot(), mark)
-        elif not drafted and self._reason is None:
-            self._reason = "error"
-            self._error = f"{self._lost}, and the draft model cannot go on by itself"
+        new = self._ahead.draft[shown.committed - self._text.committed :]
+        chunk = self._record.commit(new, text=shown, eog=self._vocab.eog, limit=self._most)
+        if chunk is not None:
+            yield replace(chunk, unverified=shown.mark(self._text))
+        elif not drafted and self._record.reason is None:
+            self._record.fail(f"{lost}, and the draft model cannot go on by itself")
 
-    def _review(self, shown: Shown, replaced: Version | None) -> Reviewed:
+    def _review(self, shown: ShownText, replaced: Version | None) -> Reviewed:
         """The target has said more, or has ended; `replaced` if not as was shown."""
-        if replaced is None and self._text.committed < shown.count:
+        if replaced is None and self._text.committed < shown.committed:
             now = shown.version(self._text)
         else:
             now = Version(self._text.text, tuple(self._text.tokens), None)
@@ -260,36 +231,24 @@ class _Answer:
         self._stats.completion_tokens = len(now.tokens)
         return Reviewed(now, replaced, self._stats.snapshot())
 
-    def _finish(self, reason: FinishReason) -> Iterator[Event]:
-        self._clock()
-        shown = self._shown
-        if shown is not None and shown.count <= self._text.committed:
+    def _finish(self) -> Iterator[Event]:
+        shown, mark = self._shown, None
+        if shown is not None and shown.committed <= self._text.committed:
             shown = None  # the draft model has said nothing yet
-        rest = (self._text if shown is None else shown).finish(cut=reason != "stop")
-        now = Version(self._text.text, tuple(self._text.tokens), None)
         if shown is not None:
-            now = shown.version(self._text)
-        self._stats.completion_tokens = len(now.tokens)
-        self._stats.plain_tokens_per_s = self._plain_tokens_per_s()
-        stats = self._stats.snapshot()
-        if rest:
-            yield Chunk(rest, (), stats, now.unverified)
-        yield Finished(
-            reason,
-            now.text,
-            now.tokens,
-            stats,
-            self._error,
-            tuple(dict.fromkeys([*self._notices, *self._remarks(now)])),
-            tuple(self._logprobs[: len(now.tokens)]),
-            unverified=now.unverified,
-            replaced=tuple(self._replaced),
-            rule=CoupledRule.name,
+            mark = shown.mark(self._text)
+        self._record.notices.extend(self._remarks(mark))
+        yield from self._record.finish(
+            CoupledRule.name,
+            statistics.median(self._plain_passes) if self._plain_passes else None,
+            text=shown,
+            unverified=mark,
+            replaced=self._replaced,
         )
 
-    def _remarks(self, now: Version) -> Iterator[str]:
+    def _remarks(self, mark: Unverified | None) -> Iterator[str]:
         """What a person should know of words that came while the target was out of reach."""
-        if (mark := now.unverified) is not None:
+        if mark is not None:
             yield (
                 f"what follows its first {mark.token} tokens are the words of {mark.writer}, "
                 "which the target has not verified"
@@ -356,25 +315,3 @@ class _Answer:
             if chance > best_chance:
                 best, best_chance = (drafter, offer), chance
         return best
-
-    # Clocks
-
-    def _begin_clock(self) -> None:
-        """At the first token that is shown."""
-        if self._first_at is None:
-            self._first_at = time.perf_counter()
-            self._stats.prompt_s = self._stats.ttft_s = self._first_at - self._started
-            self._draft_start = self._draft_s()
-
-    def _clock(self) -> None:
-        if self._first_at is None:
-            return
-        self._stats.decode_s = time.perf_counter() - self._first_at
-        self._stats.draft_s = self._draft_s() - self._draft_start
-
-    def _draft_s(self) -> float:
-        return sum(drafter.draft_s for drafter in self._drafters)
-
-    def _check_cancelled(self) -> None:
-        if self._abort is not None and self._abort.is_set():
-            raise CancelledError("cancelled")
