@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from acceptance.texts import Text, add_text_arguments, categories, model_file, target_texts
 from specchat.errors import SpecchatError
 from specengine.core.draft import Draft
 from specengine.core.drafter import Drafter
@@ -35,7 +36,6 @@ from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
-from texts import Text, add_text_arguments, categories, model_file, target_texts
 
 GREEDY = SamplingParams(temperature=0)
 OPTIONS = LoadOptions(n_ctx=4096)

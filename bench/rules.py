@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from expected import expected_standing
+from acceptance.expected import expected_standing
+from acceptance.texts import Text, add_text_arguments, categories, model_file, target_texts
 from specchat.errors import SpecchatError
 from specengine.core.cancel import AbortFlag
 from specengine.core.draft import Draft
@@ -35,7 +36,6 @@ from specengine.load.loaded_model import LoadedModel, LoadOptions
 from specengine.load.pair import Pair
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
-from texts import Text, add_text_arguments, categories, model_file, target_texts
 
 OPTIONS = LoadOptions(n_ctx=4096)
 RULES = ("block", "token", "argmax", "coupled")

@@ -44,7 +44,7 @@ def table(report: Report) -> list[str]:
 
 
 def reports(files: list[Path]) -> Iterator[tuple[Path, Report]]:
-    """Those of `files` that are reports of a run with sides; `--hybrid` writes others."""
+    """Those of `files` that are reports of a run with sides; `hybrid.py` writes others."""
     for file in files:
         try:
             yield file, Report.model_validate_json(file.read_bytes())

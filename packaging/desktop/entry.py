@@ -9,7 +9,6 @@ import runpy
 import sys
 
 CHILDREN = (
-    "specchat",
     "specengine.llama.probe_child",
     "specengine.load.trial_child",
     "specchat.benchmark.neighbour",

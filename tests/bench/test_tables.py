@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from remote.report import HybridReport
 from specchat.benchmark.report import Report
 from tables import reports, table
 
@@ -22,6 +23,11 @@ def test_the_page_has_every_row_of_the_report(file: Path) -> None:
 def test_every_file_stands_on_the_page() -> None:
     page = (RESULTS / "README.md").read_text(encoding="utf-8")
     assert [file.name for file in RESULTS.glob("*.json") if f"`{file.name}`" not in page] == []
+
+
+def test_every_file_is_a_report_that_is_still_understood() -> None:
+    for file in RESULTS.glob("*.json"):
+        assert file in REPORTS or HybridReport.model_validate_json(file.read_bytes()).rows
 
 
 def test_a_row_has_the_median_the_worst_and_the_peers() -> None:

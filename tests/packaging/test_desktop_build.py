@@ -17,8 +17,6 @@ from desktop_build import DesktopBuildError
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY = ROOT / "packaging" / "desktop" / "entry.py"
-# Starts only where a package is installed that no desktop build has.
-NEVER_FROZEN = {"specchat.benchmark.peer_child"}
 
 
 @pytest.fixture
@@ -44,7 +42,7 @@ def test_every_child_that_the_program_starts_is_known(entry: ModuleType) -> None
             own = ".".join(file.relative_to(ROOT).with_suffix("").parts[1:])
             started.add(own if name == "__name__" else name.strip('"'))
     assert "specengine.llama.probe_child" in started
-    assert started - NEVER_FROZEN - {"pip"} == set(entry.CHILDREN)
+    assert started - {"pip"} == set(entry.CHILDREN)
 
 
 def test_a_child_runs_as_a_python_would_run_it() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specchat.benchmark.delay_line import DelayProxy
+from remote.delay_line import DelayProxy
 
 
 class BuffersDown(DelayProxy):

@@ -12,6 +12,7 @@ from specchat.config import locations
 
 # As conftest does: before a test points SPECCHAT_HOME elsewhere.
 _MODELS_DIR = locations.models_dir()
+_BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -25,8 +26,19 @@ def specchat(
     home: Path, *arguments: str, stdin: str | bytes = b"", env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run to the end, with `stdin` on standard input, never a terminal."""
+    return _run(["-m", "specchat", *arguments], home, stdin, env)
+
+
+def bench_program(name: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a program of bench/ to the end, as `specchat` does."""
+    return _run([str(_BENCH / name), *arguments], home)
+
+
+def _run(
+    arguments: list[str], home: Path, stdin: str | bytes = b"", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "specchat", *arguments],
+        [sys.executable, *arguments],
         input=stdin.encode() if isinstance(stdin, str) else stdin,
         capture_output=True,
         env={**environment(home), **(env or {})},

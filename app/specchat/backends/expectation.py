@@ -34,7 +34,7 @@ def expected_gain(
 
         f = max(d, min over k of v(k+1) / (1 + a + … + a^k)),   gain = 1 / (1 - s + s f / v(1))
 
-    Checked against the simulation of `specchat.benchmark.simulation`, which knows chance.
+    Checked against the simulation of `bench/remote/simulation.py`, which knows chance.
     """
     plain_s = pass_s(1)
     if draft_s >= plain_s:

@@ -11,7 +11,7 @@ from specengine.sampling import SamplingParams
 @dataclass(frozen=True, slots=True)
 class Condition:
     """`thorough`: all prompts and all sides. Otherwise the first prompt of each category, answered
-    by the target alone, the controller and the peer: enough for one row.
+    by the target alone, the controller and what is not our own pair: enough for one row.
     """
 
     name: str

@@ -4,4 +4,4 @@ from specchat.errors import SpecchatError
 
 
 class BenchmarkError(SpecchatError):
-    """A suite, a side or the peer cannot be used; one line that says why and what to do."""
+    """A suite or a side cannot be used; one line that says why and what to do."""

@@ -133,7 +133,7 @@ class Report(Record):
     target: ModelFile
     draft: ModelFile | None
     peer_draft: ModelInfo | None = None
-    """What drafts for llama-server."""
+    """What drafts for sides that are not our own pair."""
     sides: tuple[SideInfo, ...]
     conditions: tuple[ConditionInfo, ...]
     max_tokens: int

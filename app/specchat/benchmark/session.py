@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,9 +15,6 @@ from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
 from specchat.benchmark.conditions import Condition
 from specchat.benchmark.energy import EnergyMeter
-from specchat.benchmark.peer import PEER, PEER_ALONE
-from specchat.benchmark.peer_server import require_program
-from specchat.benchmark.peer_sides import PeerDraft, peer_draft, peer_sides
 from specchat.benchmark.report import ConditionInfo, Report, Sample, SideInfo
 from specchat.benchmark.room import require_room
 from specchat.benchmark.runner import Step, measure, plan_steps, warm_up
@@ -48,7 +45,6 @@ class Plan:
     conditions: tuple[Condition, ...]
     side_names: tuple[str, ...] = ()
     """Beside the target alone; none stands for the controller and a fixed length of each drafter"""
-    against: str | None = None
     repeats: int = 5
     max_tokens: int = 256
     reproducible: bool = False
@@ -86,15 +82,27 @@ class Outcome:
     """What ended the run before its time, unless it was interrupted."""
 
 
-async def run(plan: Plan, registry: Registry, watcher: Watcher) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Sides that are not our own pair; the controller is compared with each of them."""
+
+    sides: tuple[Side, ...] = ()
+    draft: Path | None = None
+    """The model that drafts for them."""
+
+
+OpenOthers = Callable[[Plan, Registry, Runtime, Watcher, AsyncExitStack], Awaitable[Others]]
+"""Makes them beside the loaded pair; what they need is closed by the stack."""
+
+
+async def run(
+    plan: Plan, registry: Registry, watcher: Watcher, open_others: OpenOthers | None = None
+) -> Outcome:
     """Measure what `plan` says.
 
     Interrupted (its task cancelled) or broken while it measures, it returns what it has; before
     that it raises CancelledError, SpecchatError or SpecEngineError.
     """
-    if plan.against is not None:
-        require_program(plan.against)
-    threads = plan.threads or default_threads()
     system = [] if plan.profile.system is None else [Turn("system", plan.profile.system)]
     async with AsyncExitStack() as stack:
         runtime = Runtime(
@@ -103,31 +111,16 @@ async def run(plan: Plan, registry: Registry, watcher: Watcher) -> Outcome:
         stack.push_async_callback(runtime.close)
         await runtime.load(plan.profile, watcher.load)
         await runtime.run(lambda pair: require_room(pair, system, plan.items, plan.max_tokens))
-        sides: list[Side] = [*await _local_sides(plan, runtime)]
-        draft = PeerDraft(None)
-        if plan.against is not None:
-            draft = await peer_draft(
-                plan.profile,
-                registry,
-                runtime,
-                stack,
-                offline=plan.offline,
-                on_event=watcher.load,
-            )
-            sides += await peer_sides(
-                plan.against,
-                draft,
-                runtime,
-                stack,
-                threads=threads,
-                max_tokens=plan.max_tokens,
-                on_stage=watcher.stage,
-            )
+        sides = await _local_sides(plan, runtime)
+        others = Others()
+        if open_others is not None:
+            others = await open_others(plan, registry, runtime, watcher, stack)
+            sides += others.sides
         watcher.stage("warming up")
         await warm_up(sides, system)
         watcher.stage("measuring passes")
-        compose = await _composer(plan, sides, draft.file, runtime)
-        essential = (ALONE, ADAPTIVE, PEER, PEER_ALONE)
+        compose = await _composer(plan, sides, others, runtime)
+        essential = (ALONE, ADAPTIVE, *(side.name for side in others.sides))
         steps = plan_steps(plan.conditions, plan.items, sides, plan.repeats, essential)
         watcher.measuring(sum(len(step.sides) * len(step.item.turns) for step in steps))
         return await _collect(steps, system, watcher, compose)
@@ -166,7 +159,7 @@ async def _local_sides(plan: Plan, runtime: Runtime) -> list[Side]:
 
 
 async def _composer(
-    plan: Plan, sides: Sequence[Side], peer_draft_file: Path | None, runtime: Runtime
+    plan: Plan, sides: Sequence[Side], others: Others, runtime: Runtime
 ) -> Callable[[Sequence[Sample], bool], Report]:
     """Makes a report of samples; what does not change while measuring is found out now."""
     started_at = datetime.now(UTC)
@@ -177,15 +170,13 @@ async def _composer(
     models = [
         await asyncio.to_thread(describe_model, *pair) for pair in zip(files, pass_s, strict=True)
     ]
-    peers = (
-        None if peer_draft_file is None else await asyncio.to_thread(describe_file, peer_draft_file)
-    )
+    peers = None if others.draft is None else await asyncio.to_thread(describe_file, others.draft)
     machine = await asyncio.to_thread(describe_machine, plan.threads or default_threads())
     best = bound(models[0].pass_s)
     greedy = [c.name for c in plan.conditions if c.sampling.temperature == 0]
     names = [side.name for side in sides]
     pairs = [(name, ALONE) for name in names if name != ALONE]
-    pairs += [(ADAPTIVE, name) for name in (PEER, PEER_ALONE) if name in names]
+    pairs += [(ADAPTIVE, side.name) for side in others.sides]
 
     def compose(samples: Sequence[Sample], complete: bool) -> Report:
         return Report(

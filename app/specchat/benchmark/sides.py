@@ -1,4 +1,4 @@
-"""What is compared: the target alone, drafters of fixed length, the controller, the peer."""
+"""What is compared: the target alone, drafters of fixed length, the controller."""
 
 from __future__ import annotations
 

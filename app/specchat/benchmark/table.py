@@ -81,7 +81,7 @@ def _labelled(figures: Sequence[Figures]) -> Iterator[tuple[str, Figures]]:
 
 
 def _peer_table(condition: str, comparisons: Sequence[Comparison]) -> Table | None:
-    """The controller over llama-server; None where there was none."""
+    """The controller over sides that are not our own pair; None if there was none."""
     rows = [c for c in comparisons if c.condition == condition and c.over != ALONE]
     if not rows:
         return None

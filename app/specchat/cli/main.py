@@ -71,12 +71,17 @@ def _refuse_misplaced(context: click.Context, command: str, flags: dict[str, Any
 
 
 def main(open_chat: Callable[[Mapping[str, Any]], int]) -> None:
-    """Run the command line, and `open_chat` with its flags where no command is given.
+    """Run the command line, and `open_chat` with its flags where no command is given."""
+    run_program(specchat, open_chat)
+
+
+def run_program(command: click.Command, obj: object = None) -> None:
+    """Run `command` with the arguments of this process, and exit.
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
     """
     _take_every_character(sys.stdout)
-    sys.exit(_run(open_chat))
+    sys.exit(_run(command, obj))
 
 
 def _take_every_character(output: TextIO | None) -> None:
@@ -90,9 +95,9 @@ def _take_every_character(output: TextIO | None) -> None:
             output.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def _run(open_chat: Callable[[Mapping[str, Any]], int]) -> int:
+def _run(command: click.Command, obj: object) -> int:
     try:
-        result = specchat.main(standalone_mode=False, obj=open_chat)
+        result = command.main(standalone_mode=False, obj=obj)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -103,7 +108,7 @@ def _run(open_chat: Callable[[Mapping[str, Any]], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
-        click.echo(f"specchat: {_in_one_line(error)}", err=True)
+        click.echo(f"{command.name}: {_in_one_line(error)}", err=True)
         return 1
     return result if isinstance(result, int) else 0
 

@@ -47,9 +47,9 @@ key_over_http_option = click.option(
 )
 
 
-def model_options(command: F) -> F:
+def profile_options(command: F) -> F:
     """What to load: a profile, or parts of one."""
-    return _options(
+    return with_options(
         command,
         click.option(
             "--profile",
@@ -70,6 +70,15 @@ def model_options(command: F) -> F:
             metavar="TEXT",
             help="System message; an empty one is sent too.",
         ),
+        click.option("--ctx", type=int, help="Context length in tokens."),
+    )
+
+
+def model_options(command: F) -> F:
+    """What to load, and how."""
+    return with_options(
+        command,
+        profile_options,
         click.option("--threads", type=int, help="Threads for llama.cpp."),
         click.option(
             "--gpu-layers",
@@ -80,14 +89,13 @@ def model_options(command: F) -> F:
         click.option(
             "--draft-gpu-layers", type=int, metavar="N", help="Draft model's layers on GPUs."
         ),
-        click.option("--ctx", type=int, help="Context length in tokens."),
         click.option("--offline", is_flag=True, default=None, help="Connect to nothing."),
     )
 
 
 def answer_options(command: F) -> F:
     """How to sample, draft and end."""
-    return _options(
+    return with_options(
         command,
         click.option("--temperature", type=float, help="0 is greedy."),
         click.option("--top-k", type=int, help="Keep the k most probable tokens; 0 is off."),
@@ -137,7 +145,8 @@ def answer_options(command: F) -> F:
     )
 
 
-def _options(command: F, *options: Callable[[F], F]) -> F:
+def with_options(command: F, *options: Callable[[F], F]) -> F:
+    """`command` with these flags, in this order."""
     for option in reversed(options):
         command = option(command)
     return command

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from remote.simulation import Scene, duplex, streaming
 from specchat.backends.expectation import expected_gain
-from specchat.benchmark.simulation import Scene, duplex, streaming
 
 
 def pass_s(n: int) -> float:

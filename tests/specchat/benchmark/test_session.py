@@ -14,7 +14,7 @@ from specchat.benchmark.conditions import Condition
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.report import Report, Sample
 from specchat.benchmark.runner import Step, plan_steps
-from specchat.benchmark.session import Watcher, _collect
+from specchat.benchmark.session import Others, Watcher, _collect
 from specchat.benchmark.suite import Item
 from specchat.doctor.machine import ModelFile
 from specchat.models.registry import Profile
@@ -70,7 +70,7 @@ async def test_the_bound_is_that_of_the_target(
     monkeypatch.setattr(session, "describe_model", described)
     profile = Profile(name="x", description="", target="x.gguf")
     plan = session.Plan(profile=profile, items=(), conditions=())
-    report = (await session._composer(plan, [], None, cast(Any, Loaded())))([], False)
+    report = (await session._composer(plan, [], Others(), cast(Any, Loaded())))([], False)
     assert (report.target.file, report.bound) == ("target.gguf", 1.6)
 
 

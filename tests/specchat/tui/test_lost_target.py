@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from remote.delay_line import DelayProxy, Line
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
 from specchat.backends.verify_server import stream
 from specchat.backends.verify_server.pair import RemoteOptions
 from specchat.backends.verify_server.stream import OnLoss
-from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.chats import ChatStore
 from specchat.models.registry import Profile
 from specchat.tui import verifier

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specchat.benchmark.delay_line import DelayProxy, Line
+from remote.delay_line import DelayProxy, Line
 from specchat.server import service, verify
 from specengine.core.errors import SamplingError
 from specengine.rules import make_rule

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from remote.delay_line import DelayProxy, Line
 from specchat.backends.verify_server import stream
 from specchat.backends.verify_server.pair import RemoteOptions
-from specchat.benchmark.delay_line import DelayProxy, Line
 from specengine.core.events import Chunk, Unverified
 from specengine.stream.unverified import PartialAnswer
 from support.remote_chat import ask, remote_runtime

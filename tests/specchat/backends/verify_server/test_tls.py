@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from specchat.benchmark.delay_line import DelayProxy
+from remote.delay_line import DelayProxy
 from specchat.errors import SpecchatError
 from specengine.core.events import Chunk
 from support.remote_chat import ask, remote_runtime

@@ -117,7 +117,7 @@ def test_ctrl_c_keeps_what_was_measured(home: Path, prompts: Path) -> None:
         (("--temperature", "-1"), "temperature"),
         (("--target", "http://somewhere:8080"), "http://somewhere:8080 is elsewhere"),
         (("--output", "no/such/folder/x.json"), "cannot be written"),
-        (("--hybrid", "--output", "."), "cannot be written"),
+        (("--output", "."), "cannot be written"),
     ],
 )
 def test_what_cannot_be_measured_is_said_before_any_model_is_loaded(
@@ -127,23 +127,6 @@ def test_what_cannot_be_measured_is_said_before_any_model_is_loaded(
     assert result.returncode == 1
     assert cause in result.stderr.decode()
     assert len(result.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "cause"),
-    [
-        (("--hybrid", "--busy"), "--busy means nothing with --hybrid"),
-        (("--hybrid", "--threads", "2"), "--threads means nothing with --hybrid"),
-        (("--round-trip", "20"), "--round-trip means nothing without --hybrid"),
-        (("--hybrid", "--temperature", "0", "--temperature", "1"), "one --temperature"),
-    ],
-)
-def test_a_flag_that_would_do_nothing_is_refused(
-    home: Path, arguments: tuple[str, ...], cause: str
-) -> None:
-    result = specchat(home, "bench", *arguments)
-    assert result.returncode == 2
-    assert cause in result.stderr.decode()
 
 
 def test_a_side_that_needs_a_draft_model_is_refused(home: Path, prompts: Path) -> None:

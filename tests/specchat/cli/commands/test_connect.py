@@ -7,8 +7,8 @@ import json
 import tomllib
 from pathlib import Path
 
+from remote.delay_line import DelayProxy, Line
 from specchat.backends.examination import examine
-from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.wire.address import parse_address
 from support.buffering_proxies import BuffersDown, BuffersUp
 from support.chat_stand_in import chat_stand_in

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from specchat.benchmark.simulation import Scene, ask_and_wait, duplex, streaming
+from remote.simulation import Scene, ask_and_wait, duplex, streaming
 from specchat.doctor.machine import Machine, ModelInfo
 from specengine.cache.costs import PassCosts
 from specengine.sampling import SamplingParams

@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import pytest
 
+from peer import sides
+from peer.sides import PeerDraft, peer_draft
 from specchat.backends.runtime import Runtime
-from specchat.benchmark import peer_sides
-from specchat.benchmark.peer_sides import PeerDraft, peer_draft
+from specchat.benchmark.session import Plan, Watcher
 from specchat.config import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import load_registry
@@ -39,7 +40,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(model.name)
         return Path("fetched.gguf")
 
-    monkeypatch.setattr(peer_sides, "ensure_model", fetch)
+    monkeypatch.setattr(sides, "ensure_model", fetch)
     return names
 
 
@@ -49,14 +50,8 @@ async def draft_beside(loaded: Loaded, profile: str, draft: str | None = None) -
     if draft is not None:
         chosen = chosen.model_copy(update={"draft": draft})
     async with AsyncExitStack() as stack:
-        return await peer_draft(
-            chosen,
-            registry,
-            cast(Runtime, loaded),
-            stack,
-            offline=False,
-            on_event=lambda event: None,
-        )
+        plan = Plan(profile=chosen, items=(), conditions=())
+        return await peer_draft(plan, registry, cast(Runtime, loaded), Watcher(), stack)
 
 
 async def test_it_is_the_pairs_own(tiny_model: Path, fetched: list[str]) -> None:

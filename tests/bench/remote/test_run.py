@@ -11,19 +11,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from remote import run
+from remote.report import HybridReport, HybridSample, Way, render, rows_of
+from remote.run import HybridPlan, PassClock
+from servers import specchat_serve
+from servers.specchat_serve import Serving
 from specchat.backends.verify_server import stream
 from specchat.backends.verify_server.client import Line, VerifyServer
-from specchat.benchmark import hybrid, hybrid_server
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.hybrid import HybridPlan, PassClock
-from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, render, rows_of
-from specchat.benchmark.hybrid_server import Serving
 from specchat.benchmark.suite import Item
 from specchat.config import locations
 from specchat.models.registry import Profile, load_registry
 from specchat.wire.address import parse_address
 from specengine.sampling import SamplingParams
-from support.command_line import specchat
+from support.command_line import bench_program
 
 FLAT = {1: 0.1, 5: 0.1}
 
@@ -85,9 +86,10 @@ def test_a_run_with_two_processes_and_a_line(tiny_model: Path, tmp_path: Path) -
     prompts.write_text(
         json.dumps({"id": "a-1", "category": "a", "prompt": "Count to nine."}), encoding="utf-8"
     )
-    done = specchat(
+    done = bench_program(
+        "hybrid.py",
         tmp_path,
-        *("bench", "--hybrid", "--target", "smollm2-135m", "--draft", "smollm2-135m"),
+        *("--target", "smollm2-135m", "--draft", "smollm2-135m"),
         *("--prompts", str(prompts), "--round-trip", "20", "--max-tokens", "8", "--ctx", "512"),
         "--json",
     )
@@ -114,12 +116,12 @@ def test_a_server_that_dies_leaves_what_was_measured(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "_GIVE_UP_S", 0.0)
-    monkeypatch.setattr(hybrid, "cores", list)
+    monkeypatch.setattr(run, "cores", list)
     served: list[Serving] = []
 
     @contextmanager
     def serving(*arguments: Any) -> Iterator[Serving]:
-        with hybrid_server.serving(*arguments) as server:
+        with specchat_serve.serving(*arguments) as server:
             served.append(server)
             yield server
 
@@ -128,12 +130,12 @@ def test_a_server_that_dies_leaves_what_was_measured(
             served[0]._process.kill()
             served[0]._process.wait()
 
-    monkeypatch.setattr(hybrid, "serving", serving)
+    monkeypatch.setattr(run, "serving", serving)
     name = "smollm2-135m"
     profile = Profile(name="p", description="", target=name, draft=name, n_ctx=512)
     items = (Item(id="a-1", category="a", turns=("Count to nine.",)),)
     plan = HybridPlan(profile, items, SamplingParams(temperature=0), (0.0,), max_tokens=4)
-    outcome = hybrid.run(plan, load_registry(locations.registry_file()), say)
+    outcome = run.run(plan, load_registry(locations.registry_file()), say)
     assert isinstance(outcome.error, BenchmarkError)
     assert "the server has ended; its log ends: " in str(outcome.error)
     assert [sample.way for sample in outcome.report.samples] == ["streaming", "hybrid"]
@@ -141,9 +143,8 @@ def test_a_server_that_dies_leaves_what_was_measured(
 
 
 def test_a_draft_model_is_needed(tmp_path: Path) -> None:
-    done = specchat(
-        tmp_path, "bench", "--hybrid", "--target", "smollm2-135m", "--draft", "lookup",
-        "--ctx", "512",
-    )  # fmt: skip
+    done = bench_program(
+        "hybrid.py", tmp_path, "--target", "smollm2-135m", "--draft", "lookup", "--ctx", "512"
+    )
     assert done.returncode == 1
     assert b"name one with --draft" in done.stderr

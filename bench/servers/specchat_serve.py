@@ -15,9 +15,8 @@ from typing import IO
 
 import httpx
 
+from servers.child import free_port, last_words
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.peer_server import free_port
-from specchat.benchmark.server_log import last_words
 
 THREADS = 1  # of the server, and of the client
 
@@ -58,7 +57,7 @@ class Serving:
         return self._process.poll() is not None
 
     def last_words(self) -> str:
-        """As `server_log.last_words`."""
+        """As `child.last_words`."""
         return last_words(self._log)
 
 

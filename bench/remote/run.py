@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from remote.delay_line import DelayProxy, Line
+from remote.report import HybridReport, HybridSample, Way, rows_of
+from servers.specchat_serve import THREADS, cores, pinned, resolved, serving
 from specchat.backends.verify_server import client as server
 from specchat.backends.verify_server.pair import RemoteOptions, RemotePair, wire_settings
 from specchat.backends.verify_server.preparation import PreparedRemote, prepare_remote
 from specchat.backends.verify_server.stream import OnLoss, RemoteStream, Request
-from specchat.benchmark.delay_line import DelayProxy, Line
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.hybrid_report import HybridReport, HybridSample, Way, rows_of
-from specchat.benchmark.hybrid_server import THREADS, cores, pinned, resolved, serving
 from specchat.benchmark.room import require_room
 from specchat.benchmark.sides import digest
 from specchat.benchmark.suite import Item

@@ -7,19 +7,19 @@ import importlib.util
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import IO
 
 import httpx
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
+from servers import llama_server_child
+from servers.child import free_port, last_words, read_log
+from servers.llama_server_child import PeerModels
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.server_log import last_words, read_log
 
 NAME = "llama-server"
 _PACKAGE = "xllamacpp"
@@ -31,17 +31,6 @@ _END_S = 10.0
 # know no such flag, pass over the variable.
 _ENVIRONMENT = {"LLAMA_ARG_SPEC_TYPE": "draft-simple"}
 _NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)  # Windows: no Ctrl-C for it
-
-
-class PeerModels(BaseModel):
-    """What the peer loads: the very files, threads and context length of our own pair."""
-
-    model_config = ConfigDict(frozen=True)
-
-    target: Path
-    draft: Path | None
-    n_ctx: int
-    threads: int
 
 
 class _Properties(BaseModel):
@@ -83,7 +72,7 @@ class PeerServer:
                 properties = _Properties.model_validate_json((await client.get("/props")).content)
             except (httpx.HTTPError, ValidationError) as error:
                 raise BenchmarkError(
-                    f"--against {self._against}: its /props are not those of a llama-server"
+                    f"{self._against}: its /props are not those of a llama-server"
                 ) from error
         # The package says both in its log, a program only its version, and where asked.
         told = re.search(r"^build_info: (.+)\nsystem_info: (.+)", read_log(self._log), re.MULTILINE)
@@ -97,7 +86,7 @@ class PeerServer:
         return httpx.AsyncClient(base_url=self._address, timeout=_PATIENCE_S, trust_env=False)
 
     def last_words(self) -> str:
-        """As `server_log.last_words`."""
+        """As `child.last_words`."""
         return last_words(self._log)
 
     def close(self) -> None:
@@ -138,9 +127,7 @@ def _start(command: list[str], log: int | IO[bytes]) -> subprocess.Popen[bytes]:
             creationflags=_NEW_GROUP,
         )
     except OSError as error:
-        raise BenchmarkError(
-            f"--against: {command[0]} cannot be run: {error.strerror or error}"
-        ) from error
+        raise BenchmarkError(f"{command[0]} cannot be run: {error.strerror or error}") from error
 
 
 def find_program(against: str) -> str | None:
@@ -151,32 +138,23 @@ def find_program(against: str) -> str | None:
     if against != NAME:
         if found := shutil.which(against):
             return found
-        raise BenchmarkError(f"--against {against}: there is no such program")
+        raise BenchmarkError(f"{against}: there is no such program")
     if importlib.util.find_spec(_PACKAGE) is not None:
         return None
     if found := shutil.which(NAME):
         return found
     raise BenchmarkError(
-        f"--against {NAME} needs one: install the package with `pip install {_PACKAGE}`, "
-        "or name the program by its path"
+        f"there is no {NAME}: install the package with `pip install {_PACKAGE}`, or name the "
+        "program by its path"
     )
 
 
 def _command(program: str | None, models: PeerModels, port: int) -> list[str]:
     if program is None:
-        child = [sys.executable, "-m", "specchat.benchmark.peer_child"]
-        return [*child, models.model_dump_json(), str(port)]
+        return [sys.executable, llama_server_child.__file__, models.model_dump_json(), str(port)]
     threads = str(models.threads)
     draft = [] if models.draft is None else ["-md", str(models.draft)]
     return [
         *(program, "-m", str(models.target), *draft, "-c", str(models.n_ctx), "-np", "1"),
         *("-t", threads, "-tb", threads, "--host", "127.0.0.1", "--port", str(port)),
     ]
-
-
-def free_port() -> int:
-    """A port of this computer that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

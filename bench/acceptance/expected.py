@@ -12,7 +12,7 @@ drawn from q_1..q_k, the chance that at least i of them stand is
 
 A draft of argmaxes that is compared with what the target samples stands with prod p_j(x_j), which
 is `token` with point masses for q. All of it averages, over the draws of the draft, to what a round
-of the rule does (`tests/specengine/rules/test_expected.py`, in exact fractions).
+of the rule does (`tests/bench/acceptance/test_expected.py`, in exact fractions).
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from peer.side import PeerSide
 from specchat.backends.runtime import Runtime
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.peer import PeerSide
 from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 from support.fakes import FakeVocab

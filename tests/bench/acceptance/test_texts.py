@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-import texts
+from acceptance import texts
+from acceptance.texts import Text, add_text_arguments, target_texts
 from specchat.benchmark.errors import BenchmarkError
 from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 from support.fakes import FakeVocab
-from texts import Text, add_text_arguments, target_texts
 
 GREEDY = SamplingParams(temperature=0)
 

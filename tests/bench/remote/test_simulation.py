@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from specchat.benchmark.simulation import (
+from remote.simulation import (
     Scene,
     ask_and_wait,
     duplex,

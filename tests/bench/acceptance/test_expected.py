@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from expected import expected_standing
+from acceptance.expected import expected_standing
 from specengine.core.distribution import Distribution
 from specengine.core.draft import Draft
 from specengine.rules.block import verify_block

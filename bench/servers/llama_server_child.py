@@ -1,6 +1,6 @@
 """llama-server out of the package `xllamacpp`, in a process of its own.
 
-`python -m specchat.benchmark.peer_child JSON PORT` serves until its standard input ends. It brings
+`python llama_server_child.py JSON PORT` serves until its standard input ends. The package brings
 a llama.cpp of its own, which must never meet ours in one process.
 """
 
@@ -9,8 +9,20 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+from pathlib import Path
 
-from specchat.benchmark.peer_server import PeerModels
+from pydantic import BaseModel, ConfigDict
+
+
+class PeerModels(BaseModel):
+    """What the peer loads: the very files, threads and context length of our own pair."""
+
+    model_config = ConfigDict(frozen=True)
+
+    target: Path
+    draft: Path | None
+    n_ctx: int
+    threads: int
 
 
 def serve(models: PeerModels, port: int) -> None:

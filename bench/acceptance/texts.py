@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.suite import first_of_each_category, load_suite
+from specchat.benchmark.suite import first_of_each_category, load_suite, shipped_file
 from specchat.config import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.growing_file import sha256_of
@@ -21,8 +21,6 @@ from specengine.chat.chat_template import Turn, encode_chat
 from specengine.core.events import Finished
 from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
-
-PROMPTS = Path(__file__).parent / "prompts.jsonl"
 
 
 class Text(BaseModel):
@@ -41,7 +39,7 @@ class Text(BaseModel):
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="qwen2.5-coder-1.5b", help="registry name or GGUF file")
     parser.add_argument("--system", help="system message, where the template's own is not wanted")
-    parser.add_argument("--prompts", type=Path, default=PROMPTS)
+    parser.add_argument("--prompts", type=Path, default=shipped_file("prompts.jsonl"))
     parser.add_argument("--categories", help="only prompts of these, separated by commas")
     parser.add_argument("--limit", type=_positive, default=3, help="prompts of each category")
     parser.add_argument("--max-tokens", type=_positive, default=200)

@@ -7,10 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from specchat.benchmark import peer_server
+from servers import llama_server
+from servers.child import read_log
+from servers.llama_server import PeerServer, find_program, require_program
+from servers.llama_server_child import PeerModels
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.peer_server import PeerModels, PeerServer, find_program, require_program
-from specchat.benchmark.server_log import read_log
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a script as a program")
 
@@ -93,7 +94,7 @@ def test_a_program_that_cannot_be_run_is_named(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
-    with pytest.raises(BenchmarkError, match="--against no/such: there is no such program"):
+    with pytest.raises(BenchmarkError, match=r"^no/such: there is no such program"):
         find_program("no/such")
 
 
@@ -101,7 +102,7 @@ def test_without_package_and_program_the_person_is_told_both_ways(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(peer_server, "_PACKAGE", "no_such_package")
+    monkeypatch.setattr(llama_server, "_PACKAGE", "no_such_package")
     with pytest.raises(BenchmarkError, match=r"pip install.*or name the program"):
         find_program("llama-server")
 

@@ -1,0 +1,91 @@
+"""Flags that `specchat bench` shares with the programs of bench/, and what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from specchat.benchmark.errors import BenchmarkError
+from specchat.benchmark.suite import Item, load_suite
+from specchat.cli.flags import profile_flags, settings_of
+from specchat.cli.options import with_options
+from specchat.config import locations
+from specchat.config.settings import Settings
+from specchat.models.registry import Profile, Registry, load_registry
+from specchat.models.selection import select_profile
+from specchat.wire.address import is_url
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def prompt_options(command: F) -> F:
+    """What is asked."""
+    return with_options(
+        command,
+        click.option("--categories", metavar="A,B", help="Only prompts of these categories."),
+        click.option(
+            "--limit",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="First N prompts of each category.",
+        ),
+        click.option(
+            "--prompts",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="JSON lines with id, category, and prompt or turns, in place of the suite.",
+        ),
+    )
+
+
+def truncation_options(command: F) -> F:
+    """Which tokens are drawn from, above temperature 0."""
+    return with_options(
+        command,
+        click.option("--top-k", type=int, help="Keep the k most probable tokens; 0 is off."),
+        click.option("--top-p", type=float, help="Keep the most probable mass p; 1 is off."),
+        click.option("--min-p", type=float, help="Drop below p of the most probable; 0 is off."),
+    )
+
+
+def result_options(command: F) -> F:
+    """Where the result goes."""
+    return with_options(
+        command,
+        click.option(
+            "--output", metavar="FILE", type=click.Path(path_type=Path), help="Keep the JSON."
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables."),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is measured, and what it is asked."""
+
+    settings: Settings
+    registry: Registry
+    profile: Profile
+    items: tuple[Item, ...]
+
+
+def subject_of(flags: Mapping[str, Any]) -> Subject:
+    """What the flags name. Raises SpecchatError."""
+    settings = settings_of(flags)
+    registry = load_registry(locations.registry_file())
+    profile = select_profile(registry, settings, **profile_flags(flags))
+    if is_url(profile.target):
+        raise BenchmarkError(f"{profile.target} is elsewhere: only this machine is measured")
+    categories = (name.strip() for name in (flags["categories"] or "").split(","))
+    items = load_suite(flags["prompts"], [name for name in categories if name])
+    return Subject(settings, registry, profile, items)
+
+
+def truncation_of(flags: Mapping[str, Any]) -> dict[str, float]:
+    """The sampling settings among `truncation_options` that were given."""
+    names = ("top_k", "top_p", "min_p")
+    return {name: flags[name] for name in names if flags[name] is not None}
