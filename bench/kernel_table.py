@@ -33,6 +33,7 @@ from specengine.checks.near_ties import NearTies, Score, noisy_score, teacher_fo
 from specengine.core.events import Finished
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 
 KERNELS = Path(__file__).resolve().parents[1] / "packaging" / "llama" / "kernels.py"
@@ -104,7 +105,9 @@ def _count(pair: Pair, sampling: SamplingParams, score: Score | None, max_tokens
     found: list[NearTies] = []
     for text in TEXTS:
         prompt = pair.vocab.tokenize(text)
-        *_, finished = pair.answer(prompt, sampling, draft_length=4, max_tokens=max_tokens)
+        *_, finished = pair.answer(
+            prompt, AnswerRequest(sampling, max_tokens=max_tokens, draft_length=4)
+        )
         assert isinstance(finished, Finished)
         found.append(teacher_force(pair.context, prompt, finished.tokens, score))
     return Count(

@@ -20,6 +20,7 @@ from specchat.models.registry import load_registry
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.core.events import Finished
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 
 
@@ -106,7 +107,7 @@ def _answer(
     target: Pair, prompt: Sequence[int], sampling: SamplingParams, max_tokens: int
 ) -> list[int]:
     *_, finished = target.answer(
-        prompt, sampling, draft_length=7, max_tokens=max_tokens, reproducible=True
+        prompt, AnswerRequest(sampling, max_tokens=max_tokens, draft_length=7, reproducible=True)
     )
     assert isinstance(finished, Finished)
     return list(finished.tokens)

@@ -40,6 +40,7 @@ from specengine.core.errors import SpecEngineError
 from specengine.core.events import Finished, Progress
 from specengine.core.statistics import Statistics
 from specengine.load.loaded_model import LoadOptions
+from specengine.load.request import AnswerRequest
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.stream.committed import Committed, Ended
@@ -255,7 +256,9 @@ class Client:
         self.passes.on = way != "asking"
         if way == "asking":
             return pair.in_rounds(prompt, sampling, ASKING_DRAFT_LENGTH, most)
-        events = pair.answer(prompt, sampling, drafting=way == "hybrid", max_tokens=most)
+        events = pair.answer(
+            prompt, AnswerRequest(sampling, max_tokens=most, drafting=way == "hybrid")
+        )
         finished = [event for event in events if isinstance(event, Finished)][-1]
         if finished.reason == "error":
             raise BenchmarkError(f"{way}: {finished.error}")

@@ -11,6 +11,7 @@ from specengine.core.events import Finished
 from specengine.files.gguf import read_gguf
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 from support.gguf_files import write_out
 
@@ -53,7 +54,7 @@ def test_it_is_the_same_function(padded: Path, tiny_model: Path) -> None:
         pair = Pair(file, method="none", options=LoadOptions(n_ctx=256))
         prompt = pair.vocab.tokenize("The three primary colours are red,")
         *_, finished = pair.answer(
-            prompt, SamplingParams(temperature=0), max_tokens=16, reproducible=True
+            prompt, AnswerRequest(SamplingParams(temperature=0), max_tokens=16, reproducible=True)
         )
         assert isinstance(finished, Finished)
         texts.append(finished.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from specengine.checks.near_ties import NearTies, noisy_score, teacher_force
 from specengine.core.events import Finished
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 
 GREEDY = SamplingParams(temperature=0)
@@ -36,9 +38,11 @@ def pair(request: pytest.FixtureRequest, tiny_model: Path) -> Iterator[Pair]:
     pair.close()
 
 
-def answer(pair: Pair, text: str, sampling: SamplingParams, **options: object) -> Finished:
+def answer(pair: Pair, text: str, sampling: SamplingParams, **options: Any) -> Finished:
     prompt = pair.vocab.tokenize(text)
-    *_, finished = pair.answer(prompt, sampling, max_tokens=24, logprobs=0, **options)  # type: ignore[arg-type]
+    *_, finished = pair.answer(
+        prompt, AnswerRequest(sampling, max_tokens=24, logprobs=0, **options)
+    )
     assert isinstance(finished, Finished)
     return finished
 

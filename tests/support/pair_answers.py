@@ -8,6 +8,7 @@ from typing import Any
 from specengine.core.events import Finished
 from specengine.core.vocab import Vocab
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 
 GREEDY = SamplingParams(temperature=0)
@@ -30,7 +31,7 @@ def run(pair: Pair, prompt: list[int], *, notices: int = 0, **options: Any) -> F
     """The end of an answer of `max_tokens` without an error; `notices`: how many come with it."""
     given: dict[str, Any] = {"sampling": GREEDY, "max_tokens": 32, "reproducible": True} | options
     given["sampling"] = unending(pair.vocab, given["sampling"])
-    *_, finished = pair.answer(prompt, **given)
+    *_, finished = pair.answer(prompt, AnswerRequest(**given))
     assert isinstance(finished, Finished)
     assert finished.error is None
     assert len(finished.notices) == notices

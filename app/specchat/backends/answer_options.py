@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from pydantic.dataclasses import dataclass as checked_dataclass
+
 from specchat.errors import SpecchatError
-from specengine.load.drafting import DraftMethod
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 from specengine.stream.unverified import PartialAnswer
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerOptions:
-    """What a person may ask of one answer; None leaves the choice to the engine."""
+@checked_dataclass(frozen=True, slots=True)
+class AnswerOptions(AnswerRequest):
+    """What a person may ask of one answer: of the engine, and beyond what the engine knows."""
 
-    sampling: SamplingParams = field(default_factory=SamplingParams)
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
-    rule: str | None = None
-    draft_max: int | None = None
-    draft_length: int | None = None
-    drafting: bool = True
-    drafter: DraftMethod | None = None
     raw: bool = False
-    reproducible: bool = False
-    logprobs: int | None = None
-    grammar: str | None = None
-    """GBNF that the answer must follow."""
+    """Send the prompt without a chat template."""
     inspect: bool = False
     """Report every round, before the Chunk that it gave; only a target on this machine can."""
     chat_id: int | None = None

@@ -372,28 +372,16 @@ class Runtime:
             pair.remember(self._earlier(self.profile.target))
         # What happens on a server is not seen from here.
         own: dict[str, Any] = {}
-        if isinstance(pair, RemotePair):
+        if isinstance(pair, Pair):
+            own = {
+                "on_prompt": lambda done, total: emit(Progress("prompt", done, total, "reading")),
+                "on_round": emit if options.inspect else None,
+            }
+        elif isinstance(pair, RemotePair):
             own = {"begun": options.begun}
         elif isinstance(pair, ScoringPair):
             own = {"on_wait": lambda cause: emit(Progress("wait", 0, 0, cause))}
-        if options.inspect and isinstance(pair, Pair):
-            own = {"on_round": emit}
-        for event in pair.answer(
-            prompt,
-            options.sampling,
-            rule=options.rule,
-            drafting=options.drafting,
-            drafter=options.drafter,
-            draft_max=options.draft_max,
-            draft_length=options.draft_length,
-            max_tokens=options.max_tokens,
-            stop=options.stop,
-            reproducible=options.reproducible,
-            logprobs=options.logprobs,
-            grammar=options.grammar,
-            on_prompt=lambda done, total: emit(Progress("prompt", done, total, "reading")),
-            **own,
-        ):
+        for event in pair.answer(prompt, options, **own):
             if isinstance(event, Finished):
                 stats = replace(event.stats, load_s=self._load_s)
                 if event.rule in LOSSY and stats.drafted:
@@ -440,9 +428,7 @@ def _answer_of(
     server: ChatServer, turns: Sequence[Turn], options: AnswerOptions, said: tuple[str, ...]
 ) -> Iterator[Event]:
     """The answer of a target that verifies nothing, and therefore needs no ids."""
-    for event in server.answer(
-        alternating(turns), options.sampling, max_tokens=options.max_tokens, stop=options.stop
-    ):
+    for event in server.answer(alternating(turns), options):
         if isinstance(event, Finished):
             alone = (f"{server.model} answered alone: {server.why}",) if options.drafting else ()
             event = replace(event, notices=(*event.notices, *alone, *said))

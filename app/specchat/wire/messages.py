@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from specengine.core.limits import MAX_LOGPROBS
 from specengine.llama.grammar import MAX_BYTES
 from specengine.sampling import SamplingParams
 
@@ -75,7 +76,7 @@ class Generate(_Message):
     """GBNF that the answer must follow; its start symbol is `root`."""
     grammar_start: Integer | None = Field(None, ge=0)
     """Position of the first token that the grammar is about; absent: the first that is new."""
-    logprobs: Integer | None = Field(None, ge=0, le=100)
+    logprobs: Integer | None = Field(None, ge=0, le=MAX_LOGPROBS)
     """Alternatives to report with each token's log-probability; absent: no report."""
 
 

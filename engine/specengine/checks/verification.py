@@ -15,6 +15,7 @@ from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter
 from specengine.load.drafting import DraftMethod
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.loop.generate import generate
 from specengine.loop.target import LocalTarget
 from specengine.rules import make_rule
@@ -218,7 +219,9 @@ class _Verification:
     def _answer(self, prompt: Sequence[int], sampling: SamplingParams, **options: Any) -> Finished:
         tokens = self._plan.max_tokens
         return _finished(
-            self._pair.answer(prompt, sampling, max_tokens=tokens, logprobs=0, **options)
+            self._pair.answer(
+                prompt, AnswerRequest(sampling, max_tokens=tokens, logprobs=0, **options)
+            )
         )
 
 

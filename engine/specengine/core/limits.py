@@ -2,3 +2,6 @@
 
 MAX_DRAFT = 16
 """Draft tokens of a round, at most."""
+
+MAX_LOGPROBS = 100
+"""Alternatives that are reported with a token's log-probability, at most."""

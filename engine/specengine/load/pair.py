@@ -28,6 +28,7 @@ from specengine.llama.vocab import LlamaVocab
 from specengine.load.drafting import Drafting, DraftMethod, with_length
 from specengine.load.loaded_head import LoadedHead, load_head, load_own_heads
 from specengine.load.loaded_model import LoadedModel, LoadOptions
+from specengine.load.request import AnswerRequest
 from specengine.loop.generate import generate
 from specengine.loop.inspection import InspectedRound
 from specengine.loop.target import LocalTarget
@@ -166,40 +167,26 @@ class Pair:
     def answer(
         self,
         prompt: Sequence[int],
-        sampling: SamplingParams,
+        request: AnswerRequest,
         *,
-        rule: str | None = None,
-        drafting: bool = True,
-        drafter: DraftMethod | None = None,
-        draft_max: int | None = None,
-        draft_length: int | None = None,
-        max_tokens: int | None = None,
-        stop: Sequence[str] = (),
-        reproducible: bool = False,
-        logprobs: int | None = None,
-        grammar: str | None = None,
         on_prompt: Callable[[int, int], None] | None = None,
         on_round: Callable[[InspectedRound], None] | None = None,
     ) -> Iterator[Chunk | Finished]:
         """Answer the token ids `prompt`; see `generate` for what is yielded and raised.
 
-        `drafter` takes the place of the pair's own `method` for this answer. `draft_max` is the
-        longest draft of a round, MAX_DRAFT at most; `draft_length` is a fixed one, as `with_length`
-        says.
-        `reproducible` makes the text independent of the drafter and the draft length, bit for bit,
-        where the build allows it: see `width_step`.
-        `logprobs`, `on_prompt` and `on_round` are those of `LocalTarget`. `grammar` is GBNF that
-        the answer must follow; raises GrammarError for one that cannot be used.
+        `on_prompt` and `on_round` are those of `LocalTarget`. Raises GrammarError for a grammar
+        that cannot be used.
         """
-        self._pad_passes(reproducible)
+        sampling = request.sampling
+        self._pad_passes(request.reproducible)
         for costs in self.costs.values():
             costs.begin()
-        acceptance = make_rule(rule, sampling)
+        acceptance = make_rule(request.rule, sampling)
 
         def transforms() -> Transforms:
             follows = None
-            if grammar is not None:
-                follows = Grammar(grammar, self.vocab.handle, len(prompt), self.abort)
+            if request.grammar is not None:
+                follows = Grammar(request.grammar, self.vocab.handle, len(prompt), self.abort)
             return Transforms(sampling, follows)
 
         target = LocalTarget(
@@ -207,19 +194,18 @@ class Pair:
             self._target.context,
             transforms(),
             acceptance,
-            logprobs=logprobs,
+            logprobs=request.logprobs,
             on_prompt=on_prompt,
             on_round=on_round,
         )
-        longest = MAX_DRAFT if draft_max is None else draft_max
+        longest = request.longest_draft
         adaptive = self._controllers.setdefault(
             longest, AdaptiveDraftLength(self._target.context.pass_seconds, longest=longest)
         )
-        method = (drafter or self.method) if drafting else "none"
         drafters, controller = with_length(
-            self._drafting.drafters(method, transforms(), acceptance),
+            self._drafting.drafters(request.method(self.method), transforms(), acceptance),
             adaptive,
-            draft_length,
+            request.draft_length,
             longest,
         )
         return generate(
@@ -227,8 +213,8 @@ class Pair:
             drafters,
             controller,
             prompt,
-            max_tokens=max_tokens,
-            stop=stop,
+            max_tokens=request.max_tokens,
+            stop=request.stop,
             abort=self.abort,
         )
 

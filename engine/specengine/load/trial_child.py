@@ -18,6 +18,7 @@ from specengine.llama.probe_child import die_quietly
 from specengine.llama.vocab import LlamaVocab
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.load.trial import OWN_HEADS, VOCABULARY
 from specengine.sampling import SamplingParams
 
@@ -51,7 +52,7 @@ def _answer(files: list[Path], *, own_heads: bool) -> None:
     prompt = _use(pair.vocab) or [0]
     greedy = SamplingParams(temperature=0)
     length = _DRAFTED if has_drafter else None
-    for _ in pair.answer(prompt, greedy, draft_length=length, max_tokens=_TOKENS):
+    for _ in pair.answer(prompt, AnswerRequest(greedy, max_tokens=_TOKENS, draft_length=length)):
         pass
     pair.close()
 

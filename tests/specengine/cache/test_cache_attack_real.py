@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from specengine.core.events import Chunk, Finished
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 
 pytestmark = pytest.mark.usefixtures("smollm_step")
@@ -61,7 +62,9 @@ class Attack(RuleBasedStateMachine):
     )
 
     def events(self, pair: Pair, asked: dict[str, Any]) -> Iterator[Chunk | Finished]:
-        return pair.answer(self.text, **asked, max_tokens=MAX_TOKENS, reproducible=True)
+        return pair.answer(
+            self.text, AnswerRequest(**asked, max_tokens=MAX_TOKENS, reproducible=True)
+        )
 
     def fresh(self, asked: dict[str, Any]) -> tuple[int, ...]:
         self.fresh_pair.forget()
@@ -123,7 +126,9 @@ class Attack(RuleBasedStateMachine):
     def answer_with_other_widths(self) -> None:
         """Not reproducible: its text may differ, but it must not spoil what comes after."""
         if self.has_room():
-            for _ in self.pair.answer(self.text, SAMPLINGS[0], draft_length=4, max_tokens=4):
+            for _ in self.pair.answer(
+                self.text, AnswerRequest(SAMPLINGS[0], max_tokens=4, draft_length=4)
+            ):
                 pass
 
 

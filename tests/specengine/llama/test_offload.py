@@ -23,6 +23,7 @@ from specengine.llama.placement import Device, GpuLayers, Placement, Share
 from specengine.load import pair
 from specengine.load.loaded_model import LoadedModel, LoadOptions
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from support.pair_answers import unending
 
 CPU_AS_GPU = Device("CPU", "a GPU", free=8 << 30, total=8 << 30)
@@ -55,7 +56,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
 def answer(loaded: Pair) -> Finished:
     prompt = loaded.vocab.tokenize("Name three colours:")
     sampling = unending(loaded.vocab)
-    *_, finished = loaded.answer(prompt, sampling, max_tokens=8, draft_length=2)
+    *_, finished = loaded.answer(prompt, AnswerRequest(sampling, max_tokens=8, draft_length=2))
     assert isinstance(finished, Finished)
     return finished
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from specengine.files.compatibility import require_compatible
 from specengine.files.gguf import read_gguf
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 
 
@@ -32,13 +34,12 @@ def test_the_text_is_the_targets_own(
         question = Turn("user", "Write a Python function that adds two numbers. Viết bằng Python.")
         prompt = encode_chat(pair.chat_template, [question], pair.vocab)
 
-        def run(**options: bool | int) -> Finished:
+        def run(**options: Any) -> Finished:
             events = pair.answer(
                 prompt,
-                SamplingParams(temperature=0),
-                max_tokens=48,
-                reproducible=True,
-                **options,  # type: ignore[arg-type]
+                AnswerRequest(
+                    SamplingParams(temperature=0), max_tokens=48, reproducible=True, **options
+                ),
             )
             *_, finished = events
             assert isinstance(finished, Finished)

@@ -14,6 +14,7 @@ from specengine.core.events import Finished
 from specengine.llama import library
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 from support.pair_answers import unending
 
@@ -47,7 +48,7 @@ def run(pair: Pair, prompt: list[int], **options: Any) -> Finished:
     """An answer of `max_tokens` tokens, 48 where a test does not say."""
     options = {"max_tokens": 48, "reproducible": True} | options
     sampling = unending(pair.vocab, options.pop("sampling", GREEDY))
-    *_, finished = pair.answer(prompt, sampling, **options)
+    *_, finished = pair.answer(prompt, AnswerRequest(sampling, **options))
     assert isinstance(finished, Finished)
     return finished
 
@@ -146,7 +147,7 @@ def test_case_14_an_answer_that_fills_the_context(tiny_model: Path) -> None:
         assert answer.reason == "length"
         assert len(answer.tokens) == 8
         with pytest.raises(ContextFullError, match="no room"):
-            pair.answer([1] * 64, GREEDY)
+            pair.answer([1] * 64, AnswerRequest(GREEDY))
     finally:
         pair.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from specengine.chat.chat_template import Turn, encode_chat
 from specengine.core.events import Finished
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
+from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 
 pytestmark = pytest.mark.usefixtures("smollm_step")
@@ -32,12 +34,14 @@ def pair(tiny_model: Path) -> Iterator[Pair]:
     pair.close()
 
 
-def answer(pair: Pair, question: str, **options: bool | int) -> Finished:
+def answer(pair: Pair, question: str, **options: Any) -> Finished:
     prompt = encode_chat(
         pair.chat_template, [Turn("system", ""), Turn("user", question)], pair.vocab
     )
     greedy = SamplingParams(temperature=0)
-    *_, finished = pair.answer(prompt, greedy, max_tokens=80, reproducible=True, **options)  # type: ignore[arg-type]
+    *_, finished = pair.answer(
+        prompt, AnswerRequest(greedy, max_tokens=80, reproducible=True, **options)
+    )
     assert isinstance(finished, Finished)
     assert finished.error is None
     return finished

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from specengine.chat.chat_template import Turn
-from specengine.sampling import SamplingParams
+from specengine.load.request import AnswerRequest
 
 _BLOCK = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
 _SHORTEST = 80  # characters that are worth it
@@ -33,9 +33,11 @@ def text_to_edit(turns: Sequence[Turn]) -> str | None:
     return _longest_block(asked[0].text) if asked[0].role == "assistant" else None
 
 
-def may_be_predicted(sampling: SamplingParams, max_tokens: int | None) -> bool:
+def may_be_predicted(request: AnswerRequest) -> bool:
     """Servers refuse a prediction beside these settings."""
-    return max_tokens is None and sampling.presence_penalty <= 0 and sampling.frequency_penalty <= 0
+    sampling = request.sampling
+    penalised = sampling.presence_penalty > 0 or sampling.frequency_penalty > 0
+    return request.max_tokens is None and not penalised
 
 
 def _longest_block(text: str) -> str | None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from specchat.backends.bounds import Count
 from specchat.wire.address import Address
 from specengine.chat.chat_template import Turn
-from specengine.sampling import SamplingParams
+from specengine.load.request import AnswerRequest
 
 # What the protocol knows, and what llama-server, vLLM and others understand beside it. Whatever a
 # person has not set is the server's choice.
@@ -92,10 +92,8 @@ def chat_request(
     address: Address,
     model: str,
     turns: Sequence[Turn],
-    sampling: SamplingParams,
+    request: AnswerRequest,
     *,
-    max_tokens: int | None,
-    stop: Sequence[str],
     prediction: str | None = None,
 ) -> dict[str, Any]:
     """The body of a request for a streamed answer. `prediction`: text that it may repeat."""
@@ -105,16 +103,17 @@ def chat_request(
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    sampling = request.sampling
     given = sampling.model_dump(mode="json", include=set(sampling.model_fields_set))
     body |= {name: given[name] for name in _SAMPLING if given.get(name) is not None}
     if bias := sampling.logit_bias:
         body["logit_bias"] = {token: max(_BAN, b) for token, b in bias.items()}
-    if max_tokens is not None:
+    if request.max_tokens is not None:
         # OpenAI itself refuses the name that everybody else knows.
         is_openai = address.host.endswith("openai.com")
-        body["max_completion_tokens" if is_openai else "max_tokens"] = max_tokens
-    if stop:
-        body["stop"] = list(stop)
+        body["max_completion_tokens" if is_openai else "max_tokens"] = request.max_tokens
+    if request.stop:
+        body["stop"] = list(request.stop)
     if prediction is not None:
         body["prediction"] = {"type": "content", "content": prediction}
     return body

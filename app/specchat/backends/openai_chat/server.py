@@ -27,7 +27,7 @@ from specengine.chat.stop import StopFilter
 from specengine.core.cancel import AbortFlag
 from specengine.core.events import Chunk, Finished, FinishReason, Progress
 from specengine.core.statistics import Statistics
-from specengine.sampling import SamplingParams
+from specengine.load.request import AnswerRequest
 
 _ATTEMPTS = 4  # at a server that is busy
 _POLL_S = 0.05
@@ -163,29 +163,24 @@ class ChatServer:
     def answer(
         self,
         turns: Sequence[Turn],
-        sampling: SamplingParams,
-        *,
-        max_tokens: int | None = None,
-        stop: Sequence[str] = (),
+        request: AnswerRequest,
     ) -> Iterator[Progress | Chunk | Finished]:
         """The target's answer, from waiting to its end. Reasoning stands in <think> tags."""
         prediction = None
-        if self._predicts and may_be_predicted(sampling, max_tokens):
+        if self._predicts and may_be_predicted(request):
             prediction = text_to_edit(turns)
         body = chat_request(
             self._client.address,
             self.model,
             turns,
-            sampling,
-            max_tokens=max_tokens,
-            stop=stop,
+            request,
             prediction=prediction,
         )
         arrivals: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
         task = self._network.start(
             self._receive(body, arrivals), lambda cause: arrivals.put(_Failed(cause))
         )
-        answer = _Answer(stop, max_tokens)
+        answer = _Answer(request.stop, request.max_tokens)
         try:
             while not answer.ended:
                 if self._abort.is_set():

@@ -30,12 +30,12 @@ from specengine.cache.costs import PassCosts
 from specengine.control.controller import AdaptiveDraftLength
 from specengine.core.cancel import AbortFlag
 from specengine.core.events import Chunk, Finished
-from specengine.core.limits import MAX_DRAFT
 from specengine.llama.model import LlamaModel
 from specengine.llama.placement import summary
 from specengine.llama.vocab import LlamaVocab
 from specengine.load.drafting import Drafting, DraftMethod, with_length
 from specengine.load.loaded_model import LoadedModel, LoadOptions
+from specengine.load.request import AnswerRequest
 from specengine.loop.generate import generate
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
@@ -207,19 +207,8 @@ class ScoringPair:
     def answer(
         self,
         prompt: Sequence[int],
-        sampling: SamplingParams,
+        request: AnswerRequest,
         *,
-        rule: str | None = None,
-        drafting: bool = True,
-        drafter: DraftMethod | None = None,
-        draft_max: int | None = None,
-        draft_length: int | None = None,
-        max_tokens: int | None = None,
-        stop: Sequence[str] = (),
-        reproducible: bool = False,
-        logprobs: int | None = None,
-        grammar: str | None = None,
-        on_prompt: Callable[[int, int], None] | None = None,
         on_wait: Callable[[str], None] = lambda cause: None,
     ) -> Iterator[Chunk | Finished]:
         """As `Pair.answer`, but for what is `missing`; the sampling settings decide
@@ -229,11 +218,15 @@ class ScoringPair:
         for costs in (self._target_costs, *self.costs.values()):
             costs.begin()
         name = self._client.dialect.name
-        limit = answer_room(len(prompt), self.n_ctx, max_tokens)
+        sampling = request.sampling
+        limit = answer_room(len(prompt), self.n_ctx, request.max_tokens)
         way = way_to_verify(sampling, self._capabilities.prompt_top_n)
-        if rule not in (None, _RULES[way], "greedy" if sampling.temperature == 0 else None):
-            raise RemoteError(f"with these settings {name} has the rule {_RULES[way]}, not {rule}")
-        longest = MAX_DRAFT if draft_max is None else draft_max
+        greedy = "greedy" if sampling.temperature == 0 else None
+        if request.rule not in (None, _RULES[way], greedy):
+            raise RemoteError(
+                f"with these settings {name} has the rule {_RULES[way]}, not {request.rule}"
+            )
+        longest = request.longest_draft
         how = Verification(
             way, sampling, make_rule(_RULES[way], sampling), self._top_n(way, sampling)
         )
@@ -251,11 +244,11 @@ class ScoringPair:
         adaptive = self._controllers.setdefault(
             (way, longest), AdaptiveDraftLength(self._target_costs.seconds, longest=longest)
         )
-        method = (drafter or self.method) if drafting and way != "alone" else "none"
+        method = "none" if way == "alone" else request.method(self.method)
         drafters, controller = with_length(
             self._drafting.drafters(method, Transforms(sampling), how.rule),
             adaptive,
-            draft_length,
+            request.draft_length,
             longest,
         )
         with closing(target):
@@ -265,11 +258,11 @@ class ScoringPair:
                 controller,
                 prompt,
                 max_tokens=limit,
-                stop=stop,
+                stop=request.stop,
                 abort=self.abort,
             ):
                 if isinstance(event, Finished):
-                    notices = self._notices(way, target.doubt) if drafting else ()
+                    notices = self._notices(way, target.doubt) if request.drafting else ()
                     if self._ignores_seed(way, sampling, target.doubt):
                         notices = (*notices, _NO_SEED)
                     event = replace(event, notices=(*notices, *event.notices))

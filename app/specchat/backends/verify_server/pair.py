@@ -25,8 +25,9 @@ from specengine.cache.costs import PassCosts
 from specengine.core.cancel import AbortFlag
 from specengine.llama.grammar import Grammar
 from specengine.llama.placement import summary
-from specengine.load.drafting import Drafting, DraftMethod
+from specengine.load.drafting import Drafting
 from specengine.load.loaded_model import LoadedModel, LoadOptions
+from specengine.load.request import AnswerRequest
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.stream.duplex import Event, answer_with_hints
@@ -132,58 +133,50 @@ class RemotePair:
     def answer(
         self,
         prompt: Sequence[int],
-        sampling: SamplingParams,
+        request: AnswerRequest,
         *,
-        rule: str | None = None,
-        drafting: bool = True,
-        drafter: DraftMethod | None = None,
-        draft_max: int | None = None,
-        draft_length: int | None = None,
-        max_tokens: int | None = None,
-        stop: Sequence[str] = (),
-        reproducible: bool = False,
-        logprobs: int | None = None,
-        grammar: str | None = None,
-        on_prompt: Callable[[int, int], None] | None = None,
         begun: PartialAnswer | None = None,
     ) -> Iterator[Event]:
         """As `Pair.answer`, but for what is `missing`. A server is always as
-        `reproducible` as it can be, and tells nothing of a prompt's progress. Goes on with the
-        answer `begun`, where there is one, and verifies what of it is not. Raises RemoteError for a
-        rule that servers do not have, SamplingError for `greedy` above temperature 0.
+        `reproducible` as it can be. Goes on with the answer `begun`, where there is one, and
+        verifies what of it is not. Raises RemoteError for a rule that servers do not have,
+        SamplingError for `greedy` above temperature 0.
         """
-        if rule not in _RULES:
-            raise RemoteError(f"a target on a verify server has the rule coupled, not {rule}")
-        further = _further(len(prompt), grammar, logprobs)
+        if request.rule not in _RULES:
+            raise RemoteError(
+                f"a target on a verify server has the rule coupled, not {request.rule}"
+            )
         follows = None
-        if grammar is not None:  # raises for a grammar that cannot be used, before anything is sent
-            follows = Grammar(grammar, self.vocab.handle, len(prompt), self.abort)
-        most = answer_room(len(prompt), self._n_ctx, max_tokens)
+        if request.grammar is not None:  # raises where it cannot be used, before anything is sent
+            follows = Grammar(request.grammar, self.vocab.handle, len(prompt), self.abort)
+        most = answer_room(len(prompt), self._n_ctx, request.max_tokens)
+        sampling = request.sampling
         seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
         verified: tuple[int, ...] = ()
         if begun is not None:
             seed, verified = begun.unverified.seed, begun.tokens[: begun.unverified.token]
         sampling = sampling.model_copy(update={"seed": seed})
-        acceptance = make_rule(rule or "coupled", sampling)
-        request = Request(
+        acceptance = make_rule(request.rule or "coupled", sampling)
+        wanted = Request(
             wire_settings(sampling),
             seed,
             most - len(verified),
             self._remote.patience_ms,
             self._on_loss(begun),
-            further,
+            _further(len(prompt), request),
         )
-        method = (drafter or self.method) if drafting else "none"
+        lengths = [n for n in (request.draft_max, request.draft_length) if n is not None]
+        method = request.method(self.method)
         return answer_with_hints(
-            RemoteStream(self._network, self._connection, [*prompt, *verified], request),
+            RemoteStream(self._network, self._connection, [*prompt, *verified], wanted),
             self.vocab,
             self._drafting.drafters(method, Transforms(sampling, follows), acceptance),
             prompt,
             seed=seed,
             max_tokens=most,
-            stop=stop,
+            stop=request.stop,
             abort=self.abort,
-            draft_max=min((n for n in (draft_max, draft_length) if n is not None), default=None),
+            draft_max=min(lengths, default=None),
             begun=begun,
         )
 
@@ -217,13 +210,13 @@ class RemotePair:
         await server.close()
 
 
-def _further(answer_start: int, grammar: str | None, logprobs: int | None) -> dict[str, Any]:
+def _further(answer_start: int, request: AnswerRequest) -> dict[str, Any]:
     """What not every server has."""
     wanted: dict[str, Any] = {}
-    if grammar is not None:
-        wanted |= {"grammar": grammar, "grammar_start": answer_start}
-    if logprobs is not None:
-        wanted |= {"logprobs": logprobs}
+    if request.grammar is not None:
+        wanted |= {"grammar": request.grammar, "grammar_start": answer_start}
+    if request.logprobs is not None:
+        wanted |= {"logprobs": request.logprobs}
     return wanted
 
 
