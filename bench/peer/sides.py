@@ -16,6 +16,7 @@ from specchat.benchmark.session import Others, Plan, Watcher
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import Registry
 from specengine.core.events import Progress
+from specengine.drafters.registry import uses_own_heads
 from specengine.files.gguf import read_gguf
 from specengine.files.head_files import is_head
 from specengine.llama.threads import default_threads
@@ -37,7 +38,7 @@ async def peer_draft(
     Never a head: as an ordinary draft model it would say anything. Raises SpecchatError.
     """
     _, *loaded = await runtime.run(lambda pair: pair.files)
-    if await runtime.run(lambda pair: pair.method) == "mtp" or any(
+    if uses_own_heads(await runtime.run(lambda pair: pair.method)) or any(
         is_head(read_gguf(file)) for file in loaded
     ):
         return PeerDraft(None, "the target alone, since it gets no head to draft with")

@@ -30,7 +30,7 @@ from specchat.benchmark.suite import Item
 from specchat.doctor.machine import describe_file, describe_machine
 from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
-from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.models.registry import Profile, Registry
 from specchat.version import __version__
 from specchat.wire.keys import Keys
 from specchat.wire.network import NetworkThread
@@ -80,7 +80,7 @@ def run(plan: HybridPlan, registry: Registry, say: Callable[[str], None]) -> Hyb
     Interrupted (Ctrl-C) or broken while it measures, it returns what it has; before that it raises
     KeyboardInterrupt, SpecchatError or SpecEngineError.
     """
-    if (plan.profile.draft or "none") in DRAFTERS_WITHOUT_MODEL:
+    if plan.profile.draft_model is None:
         raise BenchmarkError("a hybrid run needs a draft model: name one with --draft")
     mine = cores()
     two = (mine[0], mine[-1]) if len(mine) > 1 else None

@@ -15,7 +15,7 @@ from specchat.backends.scoring.pair import ENGINES, ScoringServer
 from specchat.backends.trials import try_out
 from specchat.config import locations
 from specchat.models.ensure import ensure_model
-from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.models.registry import Profile, Registry
 from specchat.wire.address import Address, parse_address
 from specchat.wire.errors import RemoteError
 from specchat.wire.http import explain
@@ -60,11 +60,11 @@ def prepare_other(
     """As `prepare_remote`, where no verify server listens."""
     address = parse_address(profile.target)
     chat, server = network.call(_connect(address, keys, profile.n_ctx))
-    name = profile.draft or "none"
     if server is None:
         return chat
-    if name in DRAFTERS_WITHOUT_MODEL:
-        return PreparedChat(chat.client, chat.model, NO_DRAFT_MODEL if name != "none" else None)
+    if (name := profile.draft_model) is None:
+        why = NO_DRAFT_MODEL if (profile.draft or "none") != "none" else None
+        return PreparedChat(chat.client, chat.model, why)
     draft = ensure_model(
         registry.resolve(name),
         cancel=cancel,

@@ -15,9 +15,10 @@ from specchat.config.installation import explain_probe
 from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
-from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.models.registry import Profile, Registry
 from specengine.core.errors import BackendError, CancelledError, ModelFileError, SpecEngineError
 from specengine.core.events import Progress
+from specengine.drafters.registry import uses_own_heads
 from specengine.files.compatibility import Comparison, require_compatible
 from specengine.files.gguf import GGUF
 from specengine.files.language_model import read_draft, read_target
@@ -97,8 +98,8 @@ def prepare(
     if profile.draft == "auto" and not own_heads:
         names = [*registry.heads_for(profile.target), *profile.alternatives]
         draft, vocabularies = _first_that_suits(names, partial(examine, offline=True))
-    elif profile.draft and profile.draft not in DRAFTERS_WITHOUT_MODEL:
-        draft, vocabularies = examine(profile.draft)
+    elif profile.draft_model:
+        draft, vocabularies = examine(profile.draft_model)
     if draft is None:
         require_room(target, None)
         tried(target, own_heads=own_heads)
@@ -115,12 +116,13 @@ def _has_own_heads(profile: Profile, target: GGUF) -> bool:
     """Whether the heads in the target's own file are to draft. Raises ModelFileError where they
     are asked for and cannot.
     """
-    if profile.draft not in ("mtp", "auto"):
+    asked_for = uses_own_heads(profile.draft)
+    if not asked_for and profile.draft != "auto":
         return False
     try:
         check_own_heads(target)
     except ModelFileError as error:
-        if profile.draft == "mtp":
+        if asked_for:
             raise
         logger.info("not drafting with heads of its own: %s", error)
         return False
@@ -134,12 +136,12 @@ def draft_method(profile: Profile, has_model: bool) -> DraftMethod:
     """
     if has_model:
         return "cascade"
-    if profile.draft == "mtp":
+    if uses_own_heads(profile.draft):
         raise BackendError(
-            "mtp drafts with heads in the target's own file, which a server does not share: "
-            "draft by lookup or with a model"
+            f"{profile.draft} drafts with heads in the target's own file, which a server does not "
+            "share: draft by lookup or with a model"
         )
-    return "lookup" if profile.draft in ("lookup", "auto") else "none"
+    return "lookup" if profile.draft == "auto" else profile.draft or "none"
 
 
 def _first_that_suits(

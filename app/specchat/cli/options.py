@@ -11,7 +11,6 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The engine's own (a test compares them): importing it would slow every command down.
-RULES = ("block", "coupled", "greedy", "token", "typical")
 MAX_DRAFT = 16
 ON_LOSS = ("wait", "stop", "local")
 
@@ -34,6 +33,37 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
             except UnicodeError:
                 self.fail("it is no UTF-8: set the terminal and the locale to it", param, context)
         return value
+
+
+class RuleName(click.ParamType):  # type: ignore[type-arg]
+    """An acceptance rule of the engine, which is imported where one is given or help is shown."""
+
+    name = "rule"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        return self._choice.convert(value, param, context)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return self._choice.get_metavar(param, ctx)
+
+    @property
+    def _choice(self) -> click.Choice[str]:
+        from specengine.rules import RULES
+
+        return click.Choice(list(RULES))
+
+
+class DraftOption(click.Option):
+    """Its help names the drafters of the engine, which is imported for that."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from specengine.drafters.registry import named
+
+        names = ", ".join(named())
+        self.help = f"Drafter: a registry name, a GGUF file, {names}, none, or auto: what is here."
+        return super().get_help_record(ctx)
 
 
 WORDS = Words()
@@ -61,8 +91,8 @@ def profile_options(command: F) -> F:
         ),
         click.option(
             "--draft",
+            cls=DraftOption,
             metavar="MODEL",
-            help="Drafter: a registry name, a GGUF file, lookup, mtp, none, or auto: what is here.",
         ),
         click.option(
             "--system",
@@ -125,7 +155,7 @@ def answer_options(command: F) -> F:
             metavar="TEXT",
             help="End before this text; repeatable.",
         ),
-        click.option("--rule", type=click.Choice(RULES), help="Acceptance rule; typical is lossy."),
+        click.option("--rule", type=RuleName(), help="Acceptance rule; typical is lossy."),
         click.option(
             "--draft-max", type=click.IntRange(0, MAX_DRAFT), help="Longest draft of a round."
         ),

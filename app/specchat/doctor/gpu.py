@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from specchat.config import locations
 from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
-from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.models.registry import Profile, Registry
 from specchat.wire.address import is_url
 from specengine.core.errors import SpecEngineError
 from specengine.files.gguf import GGUF, read_gguf
@@ -37,8 +37,7 @@ def planned(
     """
     if not devices():
         return ""
-    has_draft = profile.draft and profile.draft not in DRAFTERS_WITHOUT_MODEL
-    names = {"draft": profile.draft if has_draft else None, "target": profile.target}
+    names = {"draft": profile.draft_model, "target": profile.target}
     roles = {role: name for role, name in names.items() if name and not is_url(name)}
     wanted = [getattr(gpu_layers, role) for role in roles]
     try:

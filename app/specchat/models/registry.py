@@ -25,9 +25,8 @@ from specchat.models.errors import RegistryError
 from specchat.models.scan import scan
 from specchat.models.sources import problem
 from specchat.wire.address import is_url
+from specengine.drafters.registry import named
 from specengine.sampling import SamplingParams
-
-DRAFTERS_WITHOUT_MODEL = ("none", "lookup", "mtp", "auto")
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -97,9 +96,24 @@ class Profile(_Entry):
     @property
     def models(self) -> tuple[str, ...]:
         """Names of the models that it needs, and of the alternatives."""
-        draft = [self.draft] if self.draft and self.draft not in DRAFTERS_WITHOUT_MODEL else []
+        draft = [self.draft_model] if self.draft_model else []
         target = [] if is_url(self.target) else [self.target]
         return (*target, *draft, *self.alternatives)
+
+    @property
+    def draft_model(self) -> str | None:
+        """The name of the model, head or file that is to draft, where `draft` is one."""
+        return model_in(self.draft)
+
+
+def drafter_names() -> list[str]:
+    """What `draft` may be beside a model."""
+    return ["none", "auto", *named()]
+
+
+def model_in(draft: str | None) -> str | None:
+    """`draft` where it names a model, head or file; None where it is a drafter without one."""
+    return draft if draft and draft not in drafter_names() else None
 
 
 class _File(_Entry):

@@ -6,7 +6,7 @@ from typing import Any
 
 from specchat.config.settings import Settings
 from specchat.errors import SpecchatError
-from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.models.registry import Profile, Registry
 from specchat.wire.address import is_url
 from specengine.core.errors import SamplingError
 from specengine.sampling import SamplingParams
@@ -37,8 +37,8 @@ def select_profile(
     else:
         chosen = registry.profile(profile or settings.profile)
     changes: dict[str, Any] = {"target": target, "draft": draft}
-    if draft == "auto" and chosen.draft not in (None, *DRAFTERS_WITHOUT_MODEL):
-        changes["alternatives"] = (chosen.draft, *chosen.alternatives)
+    if draft == "auto" and chosen.draft_model:
+        changes["alternatives"] = (chosen.draft_model, *chosen.alternatives)
     return adjusted(_changed(chosen, changes), settings, system=system)
 
 

@@ -57,7 +57,7 @@ class Pace(Protocol):
 
 
 class Drafter(Protocol):
-    """Proposes draft tokens after a prefix."""
+    """Proposes draft tokens after a prefix. One without a draft model may inherit from it."""
 
     @property
     def name(self) -> str: ...
@@ -65,17 +65,17 @@ class Drafter(Protocol):
     @property
     def draft_s(self) -> float:
         """Seconds spent inside a draft model so far; 0 for drafters without one."""
-        ...
+        return 0.0
 
     @property
     def abort(self) -> AbortFlag | None:
         """Stops its draft model from another thread; None for drafters without one."""
-        ...
+        return None
 
     @property
     def notice(self) -> str | None:
         """Why this drafter has stopped proposing, where a person should know."""
-        ...
+        return None
 
     def offer(self, prefix: Tokens) -> Offer | None:
         """What it could propose after `prefix`, and at what cost; None where it has no guess."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specengine.core.draft import Draft
-from specengine.core.drafter import Offer
+from specengine.core.drafter import Drafter, Offer
 from specengine.core.tokens import Tokens, as_tokens
 from specengine.drafters.suffix_index import NOTHING, Matches, SuffixIndex
 
@@ -34,7 +34,7 @@ _PRIORS = {
 }
 
 
-class LookupDrafter:
+class LookupDrafter(Drafter):
     """Copies what followed the last time the text said this.
 
     Needs no model, costs a tenth of a millisecond, and pays wherever an answer repeats its prompt:
@@ -42,9 +42,6 @@ class LookupDrafter:
     """
 
     name = "lookup"
-    abort = None
-    draft_s = 0.0
-    notice: str | None = None
 
     def __init__(self) -> None:
         self._chat = SuffixIndex()

@@ -1,9 +1,8 @@
-"""The drafters of a target: lookup, and a draft model or head where one is loaded."""
+"""The drafters of a target: those that need nothing, and what drafts with what is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Sequence
 
 from specengine.control.controller import (
     AdaptiveDraftLength,
@@ -11,24 +10,19 @@ from specengine.control.controller import (
     FixedDraftLength,
 )
 from specengine.core.drafter import Drafter
+from specengine.core.errors import BackendError
 from specengine.core.vocab import Vocab
-from specengine.drafters.bridge import Bridge, SameIds, TokenIntersection
-from specengine.drafters.lookup import LookupDrafter
-from specengine.drafters.model import ModelDrafter
-from specengine.drafters.parallel import ParallelDrafter
-from specengine.drafters.text import TextDrafter
-from specengine.drafters.translation import SharedTokens, Translation
+from specengine.drafters.registry import DRAFTERS, ForAnswer, Parts, named, uses_own_heads
 from specengine.files.compatibility import Comparison
 from specengine.load.loaded_head import LoadedHead
+from specengine.load.loaded_model import LoadedModel
 from specengine.rules import AcceptanceRule
 from specengine.sampling import Transforms
 
-if TYPE_CHECKING:
-    from specengine.load.loaded_model import LoadedModel
-
-DraftMethod = Literal["none", "lookup", "model", "cascade", "mtp"]
-"""`cascade`: lookup and, where a draft model is loaded, that; the controller chooses each round.
-`mtp`: the same with the heads in the target's own file.
+DraftMethod = str
+"""`none`; the name of a drafter that needs nothing, which drafts alone; `model`: what is loaded
+drafts alone; `cascade`: all that there are, and the controller chooses each round. `mtp`: the same
+with the heads in the target's own file.
 """
 
 
@@ -42,28 +36,44 @@ class Drafting:
         vocabularies: Comparison | None = None,
     ) -> None:
         """`vocabularies`: how those of the two compare; equal, where it is None."""
-        self._target = target
-        self._lookup = LookupDrafter()
-        self._make = None if draft is None else _maker(target, draft, vocabularies)
+        model, head = (None, draft) if isinstance(draft, LoadedHead) else (draft, None)
+        self._parts = Parts(target, model, head, vocabularies)
+        self._free: dict[str, ForAnswer] = {}
+        self._loaded: list[ForAnswer] = []
+        for name, entry in DRAFTERS.items():
+            if entry.needs == "nothing":
+                self._free[name] = entry.prepare(self._parts)
+            elif entry.needs == self._parts.loaded:
+                self._loaded.append(entry.prepare(self._parts))
 
     def remember(self, texts: Iterable[Sequence[int]]) -> None:
         """Token ids of texts that the target wrote before, oldest first: lookup drafts from them.
 
         Ids that the target does not have are those of another model: such a text is left out.
         """
-        size = self._target.size
-        self._lookup.remember([text for text in texts if max(text, default=size) < size])
+        size = self._parts.target.size
+        self._parts.lookup.remember([text for text in texts if max(text, default=size) < size])
 
     def drafters(
         self, method: DraftMethod, transforms: Transforms, rule: AcceptanceRule
     ) -> list[Drafter]:
-        """The drafters of one answer, the cheapest first. `transforms` are for draft logits."""
-        drafters: list[Drafter] = []
-        if method in ("lookup", "cascade", "mtp"):
-            drafters.append(self._lookup)
-        if self._make is not None and method in ("model", "cascade", "mtp"):
-            drafters.extend(self._make(transforms, rule))
-        return drafters
+        """The drafters of one answer, the cheapest first. `transforms` are for draft logits.
+
+        Raises BackendError for a method that there is not.
+        """
+        return [drafter for make in self._makers(method) for drafter in make(transforms, rule)]
+
+    def _makers(self, method: DraftMethod) -> Sequence[ForAnswer]:
+        if method in self._free:
+            return [self._free[method]]
+        if method == "cascade" or uses_own_heads(method):
+            return [*self._free.values(), *self._loaded]
+        if method == "model":
+            return self._loaded
+        if method != "none":
+            methods = ", ".join(("none", *named(), "model", "cascade"))
+            raise BackendError(f"nothing drafts by the method {method!r}; choose {methods}")
+        return []
 
 
 def with_length(
@@ -80,33 +90,3 @@ def with_length(
     if draft_length is None:
         return drafters, adaptive
     return drafters[-1:], FixedDraftLength(min(draft_length, draft_max))
-
-
-def _maker(
-    target: Vocab, draft: LoadedModel | LoadedHead, vocabularies: Comparison | None
-) -> Callable[[Transforms, AcceptanceRule], list[Drafter]]:
-    """What makes the draft model's drafters for an answer."""
-    if isinstance(draft, LoadedHead):
-        return lambda transforms, rule: [draft.drafter(transforms, rule)]
-    name, vocab, context, abort = draft.name, draft.vocab, draft.context, draft.abort
-    way = "ids" if vocabularies is None else vocabularies.way
-    if way == "text":
-        translation = Translation(target, vocab, SharedTokens(target, vocab))
-        return lambda *_: [TextDrafter(name, target, vocab, context, translation, abort)]
-    bridge: Bridge
-    if way == "tokens":
-        bridge = TokenIntersection(target, vocab, SharedTokens(target, vocab))
-    else:
-        smaller = min(target.size, vocab.size)
-        bridge = SameIds(vocab, smaller if vocabularies is None else vocabularies.n_shared)
-    mask = draft.mask_token
-
-    def make(transforms: Transforms, rule: AcceptanceRule) -> list[Drafter]:
-        drafters: list[Drafter] = [ModelDrafter(name, bridge, context, transforms, rule, abort)]
-        if mask is not None:
-            # Some vocabularies have a mask token that the model was never trained with: which of
-            # the two pays is for the controller to learn.
-            drafters.append(ParallelDrafter(name, bridge, mask, context, transforms, rule, abort))
-        return drafters
-
-    return make

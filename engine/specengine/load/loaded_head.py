@@ -10,9 +10,6 @@ from specengine.cache.block_context import BlockContext
 from specengine.cache.costs import PassCosts
 from specengine.cache.head_context import HeadContext
 from specengine.core.cancel import AbortFlag
-from specengine.core.drafter import Drafter
-from specengine.drafters.block import BlockDrafter
-from specengine.drafters.head import HeadDrafter
 from specengine.files.block_heads import DFLASH, block_shape
 from specengine.files.gguf import GGUF
 from specengine.files.head_files import target_layers
@@ -23,8 +20,6 @@ from specengine.llama.model import LlamaModel
 from specengine.llama.mtp_cache import FinalStates, MtpCache
 from specengine.llama.placement import Placement, costs_name
 from specengine.llama.threads import default_threads
-from specengine.rules import AcceptanceRule
-from specengine.sampling import Transforms
 
 if TYPE_CHECKING:
     from specengine.load.loaded_model import LoadedModel, LoadOptions
@@ -58,7 +53,6 @@ class LoadedHead:
         else:
             self.context = HeadContext(cache, target.context, costs)
         self._cache, self._model = cache, model
-        self._ends = target.vocab.eog
 
     @property
     def costs_name(self) -> str:
@@ -66,12 +60,6 @@ class LoadedHead:
         if self.path is None:
             return self.name
         return costs_name(self.path.name, self.placement, repacked=self.repacked)
-
-    def drafter(self, transforms: Transforms, rule: AcceptanceRule) -> Drafter:
-        """The drafter of one answer."""
-        if isinstance(self.context, BlockContext):
-            return BlockDrafter(self.name, self.context, self._ends, transforms, rule, self.abort)
-        return HeadDrafter(self.name, self.context, self._ends, transforms, rule, self.abort)
 
     @property
     def is_calibrated(self) -> bool:

@@ -17,6 +17,7 @@ from specengine.core.drafter import Drafter
 from specengine.core.events import Chunk, Finished
 from specengine.core.limits import MAX_DRAFT
 from specengine.core.tokens import as_tokens, common_prefix
+from specengine.drafters.registry import uses_own_heads
 from specengine.files.compatibility import Comparison, find_mask_token
 from specengine.files.gguf import read_gguf
 from specengine.files.head_files import check_head, is_head
@@ -88,7 +89,7 @@ class Pair:
         with_head = draft is not None and is_head(headers[0])
         if with_head:
             check_head(headers[1], headers[0])
-        own_heads = draft is None and method == "mtp"
+        own_heads = draft is None and uses_own_heads(method)
         if own_heads:
             check_own_heads(headers[-1])
         wanted = [options.gpu_layers.draft, options.gpu_layers.target][-len(files) :]

@@ -48,7 +48,7 @@ def _answer(files: list[Path], *, own_heads: bool) -> None:
     options = LoadOptions(256, use_extra_bufts=False, gpu_layers=GpuLayers(0, 0))
     has_drafter = own_heads or len(files) > 1
     method = "mtp" if own_heads else "model" if has_drafter else "none"
-    pair = Pair(*files, method=method, options=options)  # type: ignore[arg-type]
+    pair = Pair(*files, method=method, options=options)
     prompt = _use(pair.vocab) or [0]
     greedy = SamplingParams(temperature=0)
     length = _DRAFTED if has_drafter else None

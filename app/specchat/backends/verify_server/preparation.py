@@ -18,7 +18,7 @@ from specchat.config import locations
 from specchat.config.installation import explain_probe
 from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
-from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, Profile, Registry
+from specchat.models.registry import Profile, Registry
 from specchat.wire.address import Address, parse_address
 from specchat.wire.errors import RemoteError
 from specchat.wire.http import explain
@@ -71,9 +71,8 @@ def prepare_remote(
     server, model = connected
     on_event(Progress("load", 0, 0, f"the vocabulary of {model.name}"))
     vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))
-    name = profile.draft or "none"
     draft, vocabularies = None, None
-    if name not in DRAFTERS_WITHOUT_MODEL:
+    if name := profile.draft_model:
         path = ensure_model(
             registry.resolve(name),
             cancel=cancel,

@@ -23,7 +23,7 @@ from specchat.config import locations
 from specchat.config.settings import load_settings
 from specchat.errors import SpecchatError
 from specchat.models.ensure import ensure_model
-from specchat.models.registry import DRAFTERS_WITHOUT_MODEL, load_registry
+from specchat.models.registry import load_registry, model_in
 from specchat.wire.address import Address, parse_address
 from specchat.wire.keys import Key, Keys
 from specengine.cache.costs import PassCosts
@@ -84,12 +84,12 @@ def _scores(
     """For an engine that can score: what it proved to do for `draft`, or why nothing."""
     if found.kind not in ENGINES:
         return None
-    if draft is None or draft in DRAFTERS_WITHOUT_MODEL:
+    if (name := model_in(draft)) is None:
         return "name the draft model with --draft"
     model = address.model or found.models[0]
     server = ScoringServer(address, key, found.kind, model, 0)
     registry = load_registry(locations.registry_file())
-    path = ensure_model(registry.resolve(draft))
+    path = ensure_model(registry.resolve(name))
     try_out(read_draft(path), vocab_only=True, on_event=lambda _: None, cancel=Event())
     vocabulary = LlamaModel(path, vocab_only=True)
     try:
@@ -104,7 +104,7 @@ def _way(address: Address, key: Key | None, found: Examination, draft: str | Non
     """How the tokens of `draft` reach this target; None where they cannot, or none is wanted."""
     if draft is None or not found.verifies or found.vocab_fingerprint is None:
         return None
-    if draft in DRAFTERS_WITHOUT_MODEL:
+    if model_in(draft) is None:
         return "ids"
     vocabulary = asyncio.run(_vocabulary(address, key, found.vocab_fingerprint))
     registry = load_registry(locations.registry_file())
@@ -167,7 +167,7 @@ def _gain(found: Examination, draft: str) -> float | None:
     if not found.passes_s or draft == "none":
         return None
     draft_s, acceptance = 0.0, TYPICAL_LOOKUP
-    if draft not in DRAFTERS_WITHOUT_MODEL:
+    if model_in(draft):
         model = ensure_model(load_registry(locations.registry_file()).resolve(draft))
         store = CostStore(locations.cache_dir() / "pass-costs.json", load_settings().threads)
         known = list(store.load([model]).values())
@@ -188,7 +188,7 @@ def _gain(found: Examination, draft: str) -> float | None:
 def _expected(gain: float | None, draft: str) -> str:
     if gain is None:
         return "not known before the draft model has answered here once"
-    if draft in DRAFTERS_WITHOUT_MODEL:
+    if model_in(draft) is None:
         return f"{gain:.1f} times as fast where the answer repeats what was said; else as fast"
     return (
         f"{gain:.1f} times as fast as the server alone, if {TYPICAL_MODEL:.0%} of the drafts stand"
