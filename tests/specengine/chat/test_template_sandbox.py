@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from specengine.chat import template_sandbox, watch
+from specengine.chat import template_sandbox
 from specengine.chat.template_sandbox import ChatTemplate
 from specengine.core.errors import TemplateError
 
@@ -21,7 +21,7 @@ def render(source: str, **variables: Any) -> str:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MAX_SECONDS", 0.3)
+    monkeypatch.setattr(template_sandbox, "MAX_SECONDS", 0.3)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -96,7 +96,7 @@ def test_numbers_stay_small(expression: str) -> None:
     ],
 )
 def test_many_steps_cannot_fill_the_memory(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MAX_BYTES", 8 * 2**20)
+    monkeypatch.setattr(template_sandbox, "MAX_BYTES", 8 * 2**20)
     tracemalloc.start(1)
     try:
         with pytest.raises(TemplateError, match="needs more than 8 MiB"):
