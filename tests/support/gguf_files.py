@@ -23,6 +23,7 @@ def write_gguf(
     tokenizer: str = "gpt2",
     n_tensors: int = 3,
     extra: dict[str, int] | None = None,
+    template: str = "{{ messages }}",
 ) -> Path:
     """A model that is complete but too small to load."""
     writer = GGUFWriter(path, architecture)
@@ -34,7 +35,7 @@ def write_gguf(
     writer.add_feed_forward_length(128)
     writer.add_head_count(8)
     writer.add_head_count_kv(2)
-    writer.add_chat_template("{{ messages }}")
+    writer.add_chat_template(template)
     writer.add_tokenizer_model(tokenizer)
     writer.add_token_list(list(tokens))
     writer.add_token_types(list(types or [TokenType.CONTROL] * 2 + [1] * (len(tokens) - 2)))

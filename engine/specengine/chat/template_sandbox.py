@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import datetime
 import functools
-import json
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import BuiltinMethodType
 from typing import Any, NoReturn, TypeVar
@@ -22,32 +19,35 @@ import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.ext import Extension
-from jinja2.filters import FILTERS, do_indent, do_round, make_attrgetter
+from jinja2.filters import FILTERS
 from jinja2.nodes import EvalContext
 from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Namespace, pass_context, pass_environment, pass_eval_context
+from jinja2.utils import Namespace, pass_context, pass_eval_context
 
+from specengine.chat.template_limits import (
+    BOUNDED_METHODS,
+    LimitExceededError,
+    Limits,
+    bound,
+    bound_bits,
+    bounded_pieces,
+    concat,
+    indented,
+    join,
+    replace,
+    rounded,
+    text_of,
+    tojson,
+    trim,
+)
 from specengine.core.errors import TemplateError
 
 T = TypeVar("T")
 
-MAX_SECONDS = 2.0
-"""Of processor time that a rendering may take."""
-MAX_BYTES = 256 * 2**20
-"""Of all that a rendering makes."""
-MAX_LENGTH = 16_000_000
-"""Characters and items, those within its items included, of a value; also of the result."""
-MAX_ITEMS = 100_000
-"""Items of all lists and dicts within a value that is printed."""
 MAX_SOURCE = 200_000
-MAX_BITS = 4096
-_SHORT = 1024  # characters or items
 _MAX_PATTERN = 1000  # characters of a date's format, each of which may become many
-_MAX_PAIRS = 10**9  # of characters that one search compares
-_ITEM_BYTES, _LIST_BYTES = 64, 256  # with what the limits themselves remember
-
 _FILTERS = """
     abs capitalize count d default dictsort e escape first float groupby int items last length list
     lower max min reverse safe sort title unique upper
@@ -77,10 +77,6 @@ _METHODS: dict[type, frozenset[str]] = {
 }
 
 
-class LimitExceededError(BaseException):
-    """Ends a rendering. Not an Exception, so that nothing on the way up takes it for one."""
-
-
 class _RefusedError(Exception):
     """The template called `raise_exception`."""
 
@@ -98,7 +94,7 @@ class ChatTemplate:
     def render(self, **variables: Any) -> str:
         """What the template makes of `variables`; raises TemplateError, also where it refuses."""
         with _one_line_errors():
-            return _concat(_bounded_pieces(self._template.generate(variables)))
+            return concat(bounded_pieces(self._template.generate(variables)))
 
 
 @contextmanager
@@ -121,68 +117,12 @@ def _line(error: object) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-class _Limits:
-    """What one rendering may still make, and until when."""
-
-    def __init__(self) -> None:
-        self._bytes = 0
-        self._sizes: dict[int, tuple[int, object]] = {}
-        # The clock of the wall is cheap, and never behind the one of the thread.
-        self._soonest = time.monotonic() + MAX_SECONDS
-        self._latest = time.thread_time() + MAX_SECONDS
-
-    def step(self) -> bool:
-        """True as long as there is time."""
-        if time.monotonic() > self._soonest and time.thread_time() > self._latest:
-            raise LimitExceededError(f"takes longer than {MAX_SECONDS:g} s")
-        return True
-
-    def made(self, value: T) -> T:
-        """`value`, counted. A short text is not: what keeps many is, with all that it holds."""
-        if isinstance(value, str):
-            size = len(value)
-            if size < _SHORT:
-                return value
-            self._bytes += sys.getsizeof(value)
-        elif isinstance(value, list | tuple | dict):
-            size = self._size(value)
-        elif isinstance(value, int):
-            _bound_bits(value.bit_length())
-            return value
-        else:
-            return value
-        if size >= _SHORT:
-            _bound(size)
-            self.step()
-        if self._bytes > MAX_BYTES:
-            raise LimitExceededError(f"needs more than {MAX_BYTES >> 20} MiB")
-        return value
-
-    def _size(self, value: list[Any] | tuple[Any, ...] | dict[Any, Any]) -> int:
-        """Of all that is within `value`, as often as it is: nothing in a template changes it later.
-
-        A list that holds one list twice, which holds another twice, ... takes no memory, and
-        comparing it takes for ever.
-        """
-        if known := self._sizes.get(id(value)):
-            return known[0]
-        size, text = len(value), 0
-        for item in [*value, *value.values()] if isinstance(value, dict) else value:
-            if isinstance(item, str):
-                text += len(item)
-            elif isinstance(item, list | tuple | dict):
-                size += self._size(item)
-        self._bytes += _LIST_BYTES + _ITEM_BYTES * len(value) + text
-        self._sizes[id(value)] = size + text, value
-        return size + text
-
-
 class _Context(Context):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._use(_Limits())
+        self._use(Limits())
 
-    def _use(self, limits: _Limits) -> None:
+    def _use(self, limits: Limits) -> None:
         self.limits = limits
         # As the compiled template calls them.
         self.step, self.made = limits.step, limits.made
@@ -278,16 +218,16 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             optimized=False,
             finalize=_finalize,
         )
-        self.concat = _concat  # type: ignore[method-assign]
-        self.text = _text
+        self.concat = concat  # type: ignore[method-assign]
+        self.text = text_of
         self.filters = {name: FILTERS[name] for name in _FILTERS} | {
-            "indent": _indent,
-            "join": _join,
-            "replace": _replace,
-            "round": _round,
-            "string": _text,
-            "tojson": _tojson,
-            "trim": _trim,
+            "indent": indented,
+            "join": join,
+            "replace": replace,
+            "round": rounded,
+            "string": text_of,
+            "tojson": tojson,
+            "trim": trim,
         }
         for name in ("map", "reject", "rejectattr", "select", "selectattr"):
             self.filters[name] = _stepping(FILTERS[name])
@@ -335,10 +275,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         assert isinstance(context, _Context)
         context.step()
+        owner = getattr(obj, "__self__", None)
+        if isinstance(owner, str) and (bounded := BOUNDED_METHODS.get(obj.__name__)):
+            return context.made(super().call(context, bounded, owner, *args, **kwargs))
         if isinstance(obj, BuiltinMethodType):
-            owner, name = obj.__self__, obj.__name__
-            if isinstance(owner, str) and name in _BOUNDED_METHODS:
-                args, obj = (owner, *args), _BOUNDED_METHODS[name]
             # What Jinja hands to functions of its own.
             kwargs.pop("_loop_vars", None)
             kwargs.pop("_block_vars", None)
@@ -363,74 +303,17 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             if isinstance(one, str) and operator == "%":
                 raise jinja2.TemplateRuntimeError("formatting with % is not offered")
             if isinstance(one, str | list | tuple) and isinstance(other, int):
-                _bound(len(one) * max(other, 0))
+                bound(len(one) * max(other, 0))
         if isinstance(left, int) and isinstance(right, int):
             size = left.bit_length()
-            _bound_bits(size * abs(right) if operator == "**" else size + right.bit_length())
+            bound_bits(size * abs(right) if operator == "**" else size + right.bit_length())
         assert isinstance(context, _Context)
         return context.made(super().call_binop(context, operator, left, right))
 
 
-def _bound(length: int, limit: int = MAX_LENGTH) -> None:
-    if length > limit:
-        raise LimitExceededError(f"makes a text or list longer than {limit}")
-
-
-def _bound_bits(bits: int) -> None:
-    if bits > MAX_BITS:
-        raise LimitExceededError(f"computes a number of more than {MAX_BITS} bits")
-
-
-def _bounded_search(method: Callable[..., T]) -> Callable[..., T]:
-    """Of those that may compare every character of a text with every one of what they look for."""
-
-    def search(text: str, wanted: Any = None, *rest: Any) -> T:
-        if isinstance(wanted, str) and len(text) * len(wanted) > _MAX_PAIRS:
-            raise LimitExceededError("searches for too long a text")
-        return method(text, wanted, *rest)
-
-    return search
-
-
-def _bounded_pieces(pieces: Iterable[str]) -> Iterator[str]:
-    length = 0
-    for piece in pieces:
-        length += len(piece)
-        _bound(length)
-        yield piece
-
-
-def _concat(pieces: Iterable[str]) -> str:
-    return "".join(_bounded_pieces(pieces))
-
-
-def _text(value: Any) -> Any:
-    """`str(value)`, for what has a bounded one: text, numbers, and lists and dicts of these."""
-    if isinstance(value, str):
-        return value
-    _bound_items(value, printable=int | float | None | jinja2.Undefined)
-    return str(value)
-
-
-def _bound_items(value: Any, printable: Any = object) -> None:
-    length = items = 0
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, str):
-            length += len(item)
-        elif isinstance(item, list | tuple | dict):
-            items += len(item)
-            _bound(items, MAX_ITEMS)
-            pending += item if not isinstance(item, dict) else [*item.keys(), *item.values()]
-        elif not isinstance(item, printable):
-            raise jinja2.TemplateRuntimeError(f"a {type(item).__name__} cannot be printed")
-    _bound(length)
-
-
 @pass_eval_context
 def _finalize(_: EvalContext, value: Any) -> Any:
-    return value if isinstance(value, str) else _text(value)
+    return value if isinstance(value, str) else text_of(value)
 
 
 def _stepping(each: Callable[..., T]) -> Callable[..., T]:
@@ -444,78 +327,12 @@ def _stepping(each: Callable[..., T]) -> Callable[..., T]:
     return stepping
 
 
-def _join_with(separator: str, items: Iterable[Any]) -> str:
-    texts = list(_bounded_pieces(_text(item) for item in items))
-    _bound(len(separator) * len(texts))
-    return separator.join(texts)
-
-
-@pass_environment
-def _join(
-    environment: jinja2.Environment,
-    value: Iterable[Any],
-    d: str = "",
-    attribute: str | int | None = None,
-) -> str:
-    if attribute is not None:
-        value = map(make_attrgetter(environment, attribute), value)
-    return _join_with(_text(d), value)
-
-
-def _replace(text: Any, old: str, new: str, count: int | None = None) -> str:
-    text, limit = _text(text), -1 if count is None else count
-    _bound(len(text) + text.count(old) * len(new))
-    result: str = text.replace(old, new, limit)
-    return result
-
-
-def _indent(text: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-    text = _text(text)
-    indentation = len(width) if isinstance(width, str) else width
-    _bound(len(text) + (text.count("\n") + 1) * indentation)
-    return do_indent(text, width, first, blank)
-
-
-def _tojson(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | str | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """JSON without HTML escapes, as templates written for Hugging Face's renderer expect."""
-    _bound(len(indent) if isinstance(indent, str) else (indent or 0) * 1000)
-    _bound_items(value)
-    encoder = json.JSONEncoder(
-        ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
-    return _concat(encoder.iterencode(value))
-
-
-def _round(value: float, precision: int = 0, method: Any = "common") -> float:
-    _bound_bits(4 * abs(precision))
-    return do_round(value, precision, method)
-
-
-def _trim(value: Any, chars: str | None = None) -> str:
-    text: str = _BOUNDED_METHODS["strip"](_text(value), chars)
-    return text
-
-
-_SEARCHES = ("lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip")
-_BOUNDED_METHODS: dict[str, Callable[..., Any]] = {
-    "join": _join_with,
-    "replace": _replace,
-    **{name: _bounded_search(getattr(str, name)) for name in _SEARCHES},
-}
-
-
 def _raise_exception(message: object) -> NoReturn:
-    raise _RefusedError(_text(message))
+    raise _RefusedError(text_of(message))
 
 
 def _strftime_now(pattern: str) -> str:
-    _bound(len(pattern), _MAX_PATTERN)
+    bound(len(pattern), _MAX_PATTERN)
     return datetime.datetime.now().astimezone().strftime(pattern)
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from specengine.chat.template_sandbox import LimitExceededError, compiled
+from specengine.chat.template_limits import LimitExceededError
+from specengine.chat.template_sandbox import compiled
 from specengine.core.errors import TemplateError
 
+_BOS, _EOS = "<s>", "</s>"
 _TEXTS = (
     "",
     "Why is the sky blue? Xin chào ế 🙂",
@@ -31,8 +33,8 @@ def exceeded_limit(source: str) -> str | None:
             compiled(source).render(
                 messages=messages,
                 add_generation_prompt=add_generation_prompt,
-                bos_token="<s>",
-                eos_token="</s>",
+                bos_token=_BOS,
+                eos_token=_EOS,
                 tools=None,
                 documents=None,
             )

@@ -1,8 +1,9 @@
 """Models are loaded and run once in a child process before they are loaded here.
 
-llama.cpp ends the process at many a damaged or odd file, and no list of what it does not survive
-is complete. So the first load and the first passes of files that were never tried risk another
-process. What came of it is remembered by the headers and the build of llama.cpp.
+llama.cpp ends the process at many a damaged or odd file, a chat template is a stranger's program,
+and no list of what they can do is complete. So the first prompts, the first load and the first
+passes of files that were never tried risk another process. What came of it is remembered by the
+headers and the build of llama.cpp.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from pydantic import RootModel
 
 from specengine.core.errors import ModelFileError
 from specengine.files.gguf import GGUF
-from specengine.llama.child import run_child
+from specengine.llama.child import ChildEnd, run_child
 from specengine.llama.kept_json import read_kept, write_kept
 from specengine.llama.probe import build_key
 
 KEPT_FILE = "model-trials.json"
 OWN_HEADS, VOCABULARY = "--own-heads", "--vocabulary"  # flags of the child
+TEMPLATE, MODELS = "template", "models"  # what it prints when it begins with them
+_VERSION = 2  # of what it does
 _MOST = 1000
 
 # Reading from a slow disk is what takes long.
@@ -32,7 +35,7 @@ _SLOWEST_DISK = 10e6  # bytes a second
 
 
 class _Kept(RootModel[dict[str, str]]):
-    """How trials ended by their keys: empty, or how the child died."""
+    """How trials ended by their keys: empty, or what is wrong."""
 
 
 class Trial:
@@ -64,7 +67,8 @@ class Trial:
     def run(
         self, folder: Path, cancel: Event | None = None, *, command: Sequence[str] | None = None
     ) -> None:
-        """Raises ModelFileError where a process of its own does not survive this, CancelledError.
+        """Raises ModelFileError where a process of its own does not survive this or the chat
+        template takes too much, CancelledError.
 
         Returns where it does, and where the files cannot be loaded: loading them says why. Blocks
         for about as long as reading the files takes, or answers from what `folder` remembers.
@@ -72,22 +76,21 @@ class Trial:
         """
         file, key = folder / KEPT_FILE, self._key
         kept = read_kept(file, _Kept({})).root
-        if (death := kept.get(key)) is None:
+        if (fault := kept.get(key)) is None:
             arguments = [*(str(gguf.path) for gguf in self._files), *self._flags]
             command = command or [sys.executable, "-m", "specengine.load.trial_child"]
             try:
                 end = run_child([*command, *arguments], self._timeout_s, cancel)
             except OSError:
                 return  # the probe said what is wrong
-            death = end.death or ""
-            if end.lasting:
+            fault, lasting = _judge(end)
+            if lasting:
                 kept = dict(list(kept.items())[1 - _MOST :])
-                write_kept(file, _Kept({**kept, key: death}))
-        if death:
-            path = self._files[-1].path
+                write_kept(file, _Kept({**kept, key: fault}))
+        if fault:
             raise ModelFileError(
-                f"{path} cannot be used: a process that tried it {death}; it is damaged or not for "
-                "this llama.cpp: get it again, or take another model"
+                f"{self._files[-1].path} cannot be used: {fault}: get it again, or take another "
+                "model"
             )
 
     @property
@@ -96,7 +99,7 @@ class Trial:
 
     @property
     def _key(self) -> str:
-        parts = [build_key(), *self._flags, *(_digest(gguf) for gguf in self._files)]
+        parts = [_VERSION, build_key(), *self._flags, *(_digest(gguf) for gguf in self._files)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -106,6 +109,16 @@ def forget_failed(folder: Path) -> None:
     kept = read_kept(file, _Kept({})).root
     if any(kept.values()):
         write_kept(file, _Kept({key: death for key, death in kept.items() if not death}))
+
+
+def _judge(end: ChildEnd) -> tuple[str, bool]:
+    """What is wrong with the files, empty where nothing is; whether another run would say so."""
+    if end.stdout.split()[-1:] != [TEMPLATE.encode()]:
+        damaged = "it is damaged or not for this llama.cpp"
+        return f"a process that tried it {end.death}; {damaged}" if end.death else "", end.lasting
+    if end.error:
+        return end.error, True
+    return f"a process that tried its chat template {end.death}", end.lasting
 
 
 def _digest(gguf: GGUF) -> str:

@@ -161,3 +161,49 @@ def test_a_real_model_passes_in_the_child(tiny_model: Path, tmp_path: Path) -> N
     model = read_gguf(tiny_model)
     Trial(model).run(tmp_path)
     assert not Trial(model).is_needed(tmp_path)
+
+
+def test_a_template_that_takes_too_much_is_refused_and_remembered(tmp_path: Path) -> None:
+    model = read_gguf(write_gguf(tmp_path / "model.gguf", template="{{ 'a' * 10**9 }}"))
+    with pytest.raises(ModelFileError, match="chat template makes a text or list longer"):
+        Trial(model).run(tmp_path)
+    with pytest.raises(ModelFileError, match=r"chat template makes .* get it again") as refused:
+        Trial(model).run(tmp_path, command=child(tried(tmp_path)))
+    assert "\n" not in str(refused.value)
+    assert not was_tried(tmp_path)
+
+
+ENDLESS = "lambda source: round(5, -(10**9))"
+GREEDY = "lambda source: bytes(2**30) and None"
+
+
+@pytest.mark.parametrize(
+    ("takes", "told"),
+    [
+        (ENDLESS, r"takes longer than 0\.5 s"),
+        pytest.param(
+            GREEDY,
+            "needs more than 64 MiB",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="no limit of memory"),
+        ),
+    ],
+)
+def test_what_one_call_of_a_template_takes_is_bounded_in_the_child(
+    model: GGUF, tmp_path: Path, takes: str, told: str
+) -> None:
+    code = (
+        "from specengine.load import trial, trial_child\n"
+        "trial_child._TEMPLATE_S, trial_child._TEMPLATE_BYTES = 0.5, 2**26\n"
+        f"trial_child.exceeded_limit = {takes}\n"
+        "print(trial.TEMPLATE, flush=True)\n"
+        "trial_child.try_template('')\n"
+    )
+    with pytest.raises(ModelFileError, match=f"the chat template {told}: get it again"):
+        Trial(model).run(tmp_path, command=child(code))
+
+
+@posix
+def test_a_template_that_ends_the_child_is_told_as_such(model: GGUF, tmp_path: Path) -> None:
+    code = f"print({trial.TEMPLATE!r}, flush=True); {DIES.format('SIGSEGV')}"
+    with pytest.raises(ModelFileError, match=r"tried its chat template dies of .*SIGSEGV"):
+        Trial(model).run(tmp_path, command=child(code))
