@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from specengine.core.cancel import AbortFlag
+from specengine.core.distribution import Distribution
 from specengine.core.draft import Draft
 from specengine.core.drafter import Offer
 from specengine.core.errors import CancelledError
@@ -79,9 +80,6 @@ def _cost(seconds: object) -> Offer:
 @pytest.mark.parametrize(
     ("offer", "complaint"),
     [
-        (Offer("good", 4, 0.5, together_s=lambda k: 1 / 0), "division by zero"),
-        (Offer("good", 4, 0.5, together_s=lambda k: 1 / (4 - k)), "division by zero"),
-        (_cost(None), "not supported"),
         (_cost(math.nan), "takes nan s"),
         (_cost(math.inf), "takes inf s"),
         (_cost(-0.1), "takes -0.1 s"),
@@ -90,8 +88,12 @@ def _cost(seconds: object) -> Offer:
         (Offer("good", 4, 1.01), "with chance 1.01"),
         (Offer("good", 4, math.nan), "with chance nan"),
         (Offer("good", -1, 0.5), "-1 draft tokens"),
-        (Offer("good", 2.5, 0.5), "cannot be interpreted as an integer"),  # type: ignore[arg-type]
-        ("four tokens", "'str' object has no attribute"),
+        # What Python says of these is its own.
+        (Offer("good", 4, 0.5, together_s=lambda k: 1 / 0), ""),
+        (Offer("good", 4, 0.5, together_s=lambda k: 1 / (4 - k)), ""),
+        (_cost(None), ""),
+        (Offer("good", 2.5, 0.5), ""),  # type: ignore[arg-type]
+        ("four tokens", ""),
     ],
 )
 def test_an_offer_that_cannot_be_weighed_is_a_failure(offer: Offer, complaint: str) -> None:
@@ -105,6 +107,29 @@ def test_an_offer_that_cannot_be_weighed_is_a_failure(offer: Offer, complaint: s
     assert guard.propose(Odd(), OFFER, PREFIX, 1) is None
     (notice,) = notices
     assert complaint in notice
+
+
+@pytest.mark.parametrize(
+    ("draft", "complaint"),
+    [
+        (None, ""),
+        (Draft([8], [None]), "8 is no token id from 0 to 7"),
+        (Draft([1] * 3, [None] * 3), "asked for 2"),
+        (Draft([1], [Distribution.point(2)]), "token 1 was not drawn"),
+    ],
+)
+def test_a_draft_that_cannot_be_verified_is_a_failure(draft: Draft, complaint: str) -> None:
+    class Odd(GoodDrafter):
+        def propose(self, prefix: Tokens, k: int) -> Draft:
+            return draft
+
+    notices: list[str] = []
+    guard = guarded(notices)
+    assert guard.propose(Odd(), OFFER, PREFIX, 2) is None
+    assert guard.offer(Odd(), PREFIX) is None
+    (notice,) = notices
+    assert complaint in notice
+    assert notice.endswith("going on without it")
 
 
 def test_an_offer_of_no_tokens_is_no_guess_and_no_failure() -> None:
@@ -153,6 +178,7 @@ def test_a_drafter_that_hangs_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = HangingDrafter(person.child())
     assert guarded(notices, person).propose(hanging, OFFER, PREFIX, 2) is None
     assert notices == ["drafter good failed (no draft within 0 s): going on without it"]
+    assert not person.is_set()
 
 
 def test_a_drafter_has_time_to_read_the_text_first(monkeypatch: pytest.MonkeyPatch) -> None:

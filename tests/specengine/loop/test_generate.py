@@ -1,6 +1,5 @@
 """The loop on scripted models. Case numbers are those of docs/exactness.md."""
 
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -9,7 +8,6 @@ from numpy.typing import NDArray
 
 from specengine.cache.costs import PassCosts
 from specengine.control.controller import ALONE, AdaptiveDraftLength, Choice, FixedDraftLength
-from specengine.core.distribution import Distribution
 from specengine.core.draft import Draft
 from specengine.core.drafter import Offer
 from specengine.core.errors import CancelledError, ContextFullError
@@ -235,85 +233,15 @@ def _raise(prefix: Tokens, k: int) -> Draft:
     raise ZeroDivisionError("division by zero")
 
 
-def _overwrite(prefix: Tokens, k: int) -> Draft:
-    prefix[:] = 0
-    return Draft([1], [None])
-
-
 # With length 0 it is asked for guesses only, as drafters that cost nothing are.
 @pytest.mark.parametrize("k", [0, 4])
-@pytest.mark.parametrize(
-    ("propose", "complaint"),
-    [
-        (_raise, "division by zero"),
-        (_overwrite, "assignment destination is read-only"),
-        (lambda prefix, k: None, "'NoneType' object has no attribute 'check'"),
-        (lambda prefix, k: Draft([8], [None]), "8 is no token id from 0 to 7"),
-        (lambda prefix, k: Draft([1] * (k + 1), [None] * (k + 1)), "distributions, asked for"),
-        (lambda prefix, k: Draft([1], [Distribution.point(2)]), "token 1 was not drawn"),
-    ],
-)
-def test_a_drafter_that_breaks_costs_its_drafts_only(
-    propose: Callable[[Tokens, int], Draft], complaint: str, k: int
-) -> None:
+def test_a_drafter_that_breaks_costs_its_drafts_only(k: int) -> None:
     rig = Rig(TARGET)
-    rig.drafter = _Broken(propose)
+    rig.drafter = _Broken(_raise)
     answer = rig.run(PROMPT, k, max_tokens=12)
     assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 12)
-    (notice,) = answer.notices
-    assert complaint in notice
-    assert notice.endswith("going on without it")
-    assert answer.stats.drafted == 0
-
-
-def test_a_drafter_whose_costs_are_none_is_never_weighed() -> None:
-    class Priceless(_Broken):
-        def offer(self, prefix: Tokens) -> Offer:
-            return Offer("priceless", 100, 0.5, together_s=lambda k: 1 / 0)
-
-    controller = AdaptiveDraftLength(lambda width: 1.0, longest=4)
-    drafter = Priceless(_raise)
-    *_, answer = generate(Rig(TARGET).target, [drafter], controller, PROMPT, max_tokens=12)
-    assert isinstance(answer, Finished)
-    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 12)
     assert answer.notices == ("drafter broken failed (division by zero): going on without it",)
-
-
-def test_a_drafter_that_hangs_costs_its_drafts_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specengine.drafters.guard._PATIENCE_S", 0.05)
-    rig = Rig(TARGET, draft=TARGET)
-    assert isinstance(rig.drafter, ModelDrafter)
-    stop = rig.drafter.abort = rig.abort.child()
-
-    def hang() -> None:  # as llama.cpp does, until its abort callback says so
-        if rig.draft_cache.passes > 3:
-            while not stop.is_set():
-                time.sleep(0.001)
-            raise CancelledError("cancelled")
-
-    rig.draft_cache.before_decode = hang
-    answer = rig.run(PROMPT, 2, max_tokens=30)
-    assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 30)
-    assert answer.notices == ("drafter fake failed (no draft within 0 s): going on without it",)
-    assert not rig.abort.is_set()
-    assert rig.caches_hold_what_they_say()
-
-
-def test_a_person_who_cancels_while_a_draft_is_made_ends_the_answer() -> None:
-    rig = Rig(TARGET, draft=TARGET)
-    assert isinstance(rig.drafter, ModelDrafter)
-    stop = rig.drafter.abort = rig.abort.child()
-
-    def cancel() -> None:
-        if rig.draft_cache.passes > 5:
-            rig.abort.set()
-        if stop.is_set():
-            raise CancelledError("cancelled")
-
-    rig.draft_cache.before_decode = cancel
-    answer = rig.run(PROMPT, 2, max_tokens=30)
-    assert answer.reason == "cancelled"
-    assert 0 < len(answer.tokens) < 30
+    assert answer.stats.drafted == 0
 
 
 def test_which_drafter_proposed_what_is_counted() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import pytest
 
 from specengine.core.cancel import AbortFlag
 from specengine.core.draft import Draft
-from specengine.core.errors import CancelledError
 from specengine.core.events import Chunk, Finished
 from specengine.core.tokens import Tokens
 from specengine.drafters.model import ModelDrafter
@@ -126,54 +124,15 @@ def test_cancel_keeps_what_came() -> None:
     assert stream.closed
 
 
-def _overwrite(prefix: Tokens, k: int) -> Draft:
-    prefix[:] = 0
-    return Draft([1], [None])
+def test_a_drafter_that_breaks_costs_its_drafts_only() -> None:
+    def propose(prefix: Tokens, k: int) -> Draft:
+        raise ZeroDivisionError("of its own")
 
-
-@pytest.mark.parametrize(
-    ("propose", "complaint"),
-    [
-        (lambda prefix, k: 1 / 0, "division by zero"),
-        (lambda prefix, k: None, "'NoneType' object has no attribute"),
-        (lambda prefix, k: Draft([V], [None]), f"{V} is no token id"),
-        (_overwrite, "read-only"),
-    ],
-)
-def test_a_drafter_that_breaks_costs_its_drafts_only(
-    propose: Callable[[Tokens, int], Draft], complaint: str
-) -> None:
     broken = drafter(MODEL)
     broken.propose = propose  # type: ignore[method-assign, assignment]
     finished = answer(FakeStream(MODEL, [1, 2, 3], 20), [1, 2, 3], [broken])
     assert finished.tokens == plain(MODEL, [1, 2, 3], 20).tokens
-    (notice,) = finished.notices
-    assert complaint in notice
-    assert notice.endswith("going on without it")
-
-
-def test_a_drafter_that_hangs_holds_back_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specengine.drafters.guard._PATIENCE_S", 0.01)
-    hanging, person = drafter(MODEL), AbortFlag()
-    hanging.context.costs.observe(1, 0.001)
-    flag = hanging.abort = person.child()
-
-    def propose(prefix: Tokens, k: int) -> Draft:  # until its abort callback says so
-        while not flag.is_set():
-            time.sleep(0.001)
-        raise CancelledError("cancelled")
-
-    hanging.propose = propose  # type: ignore[method-assign, assignment]
-    finished = answer(FakeStream(MODEL, [1, 2, 3], 20), [1, 2, 3], [hanging], abort=person)
-    assert finished.reason == "length"
-    assert finished.tokens == plain(MODEL, [1, 2, 3], 20).tokens
-    assert finished.notices == ("drafter fake failed (no draft within 0 s): going on without it",)
-
-
-def test_a_drafter_that_has_no_room_says_so() -> None:
-    finished = answer(FakeStream(MODEL, [1, 2, 3], 20), [1, 2, 3], [drafter(MODEL, n_ctx=10)])
-    assert finished.tokens == plain(MODEL, [1, 2, 3], 20).tokens
-    assert "outgrown" in finished.notices[0]
+    assert finished.notices == ("drafter fake failed (of its own): going on without it",)
 
 
 class Script(FakeStream):
