@@ -43,8 +43,13 @@ from specengine.stream.scoring import ScoresError, Way, way_to_verify
 
 logger = logging.getLogger(__name__)
 
-ENGINES = ("vllm", "sglang")
-"""What such servers say in their lists of models."""
+ENGINES: dict[str, Callable[[str], list[Dialect]]] = {
+    "sglang": lambda model: [SGLang()],
+    "vllm": lambda model: [VLLM(model, scale_out=True), VLLM(model)],
+}
+"""By what such servers say in their lists of models: ways of speaking to one about a model, the
+best first.
+"""
 
 _TIES = 5  # most probable tokens to ask for where one would do: exact ties are to be seen
 _PROOF_S = 60.0
@@ -63,19 +68,13 @@ class ScoringServer:
     model: str
     n_ctx: int
 
-    def dialects(self) -> list[Dialect]:
-        """Ways of speaking to it, the best first."""
-        if self.engine == "sglang":
-            return [SGLang()]
-        return [VLLM(self.model, scale_out=True), VLLM(self.model)]
-
 
 async def connect(
     server: ScoringServer, vocab: LlamaVocab, template: str | None
 ) -> tuple[ScoringClient, Proof]:
     """A client of proved reliability. Raises ScoresError with one line, RemoteError."""
     causes: list[str] = []
-    for dialect in server.dialects():
+    for dialect in ENGINES[server.engine](server.model):
         client = ScoringClient(server.address, server.key, dialect)
         try:
             async with asyncio.timeout(_PROOF_S):

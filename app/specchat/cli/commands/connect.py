@@ -34,7 +34,6 @@ from specengine.files.language_model import read_draft
 from specengine.llama.model import LlamaModel
 from specengine.stream.scoring import ScoresError
 
-_SERVERS = {"vllm": "vLLM", "sglang": "SGLang"}
 _WAYS = {
     "ids": "its tokens are the target's own",
     "tokens": "drafts the tokens that both have",
@@ -142,8 +141,10 @@ def _print(
     verifies: str,
     gain: float | None,
 ) -> None:
+    dialects = ENGINES[found.kind]("") if found.kind in ENGINES else ()
+    kind = dialects[0].name if dialects else "speaks the OpenAI protocol"
     rows = [
-        ("server", found.server or _SERVERS.get(found.kind, "speaks the OpenAI protocol")),
+        ("server", found.server or kind),
         ("models", ", ".join(found.models) or "none"),
         ("verifies", verifies),
         ("round trip", f"{found.round_trip_ms:.1f} ms"),
