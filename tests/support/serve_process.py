@@ -27,7 +27,7 @@ def serving(
     home: Path, port: int, *flags: str, before: str = ""
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A server with the smallest model, once it answers. `before`: Python that runs before it."""
-    start = f"{before}from specchat.cli.main import main; main()"
+    start = f"{before}from specchat.__main__ import main; main()"
     command = [sys.executable, "-c", start, "serve", "--profile", "tiny", "--port", str(port)]
     process = subprocess.Popen(
         [*command, "--ctx", "512", "--places", "2", "--threads", "1", *flags],

@@ -98,7 +98,7 @@ def test_headers_that_llama_cpp_would_not_survive_are_refused(
     [
         ({"d2t": np.arange(20) + len(WORDS)}, "does not name different tokens"),
         ({"d2t": None}, "output of 20 tokens and no d2t"),
-        ({"fc.weight": np.ones((N_EMBD, 2 * N_EMBD), np.int32)}, "fc.weight has the type I32"),
+        ({"fc.weight": np.ones((N_EMBD, 2 * N_EMBD), np.int32)}, "'fc.weight' has the type I32"),
     ],
 )
 def test_tensors_that_llama_cpp_would_not_survive_are_refused(

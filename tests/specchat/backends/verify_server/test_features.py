@@ -88,7 +88,7 @@ async def test_what_the_server_tells_of_its_passes_is_counted_and_nothing_is_mad
     async with remote_runtime(server.url) as runtime:
         alone = (await ask(runtime)).stats
     assert alone.verify_s is not None
-    assert 0 < alone.verify_s <= alone.decode_s
+    assert alone.verify_s > 0
     assert alone.plain_tokens_per_s == alone.tokens_per_s
     assert alone.target_passes == alone.completion_tokens - 1
     assert alone.overhead_s is None
