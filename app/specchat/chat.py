@@ -46,9 +46,12 @@ def run_chat(flags: Mapping[str, Any]) -> int:
 
     states = KeptStates(locations.states_dir(), settings.kept_states_mb * 2**20)
 
+    opened: list[ChatStore] = []
+
     def open_store() -> ChatStore:
         store = ChatStore(locations.database_file(), on_delete=states.forget)
         states.keep_only({chat.id for chat in store.chats(limit=-1)})
+        opened[:] = [store]
         return store
 
     services = Services(
@@ -57,7 +60,9 @@ def run_chat(flags: Mapping[str, Any]) -> int:
             n_threads=settings.threads,
             gpu_layers=settings.gpu,
             offline=settings.offline,
-            earlier=EarlierAnswers(open_store) if settings.earlier_answers else None,
+            earlier=EarlierAnswers(lambda: opened[-1] if opened else None)
+            if settings.earlier_answers
+            else None,
             remote=RemoteOptions(
                 settings.patience_ms,
                 settings.on_loss,
@@ -83,6 +88,8 @@ def run_chat(flags: Mapping[str, Any]) -> int:
     app = SpecchatApp(services)
     with terminal_for_screen(locations.log_file()):
         app.run()
+    for store in opened:
+        store.close()
     return app.return_code or 0
 
 

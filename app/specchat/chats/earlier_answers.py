@@ -20,19 +20,17 @@ MAX_TOKENS = 100_000  # of all answers together: 2 MB of memory
 class EarlierAnswers:
     """Token ids of the newest answers of a model, whatever chat they are in."""
 
-    def __init__(self, open_store: Callable[[], ChatStore]) -> None:
-        self._open_store = open_store
-        self._store: ChatStore | None = None
+    def __init__(self, store: Callable[[], ChatStore | None]) -> None:
+        """`store` gives the one that is open now; None where there is none."""
+        self._store = store
 
     def __call__(self, model: str) -> Sequence[Sequence[int]]:
         """Oldest first. None where the chats cannot be read: that costs drafts, nothing else."""
         try:
-            if self._store is None:
-                self._store = self._open_store()
-            return self._store.answers(model, MAX_TOKENS)
+            store = self._store()
+            return [] if store is None else store.answers(model, MAX_TOKENS)
         except GoneError:
-            self._store = None  # deleted, and all answers with it; the next call looks again
-            return []
+            return []  # deleted, and all answers with it
         except SpecchatError as error:
             logger.warning("no drafts from earlier answers: %s", error)
             return []

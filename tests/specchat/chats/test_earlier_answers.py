@@ -13,7 +13,7 @@ def test_answers_are_read_anew_each_time_so_deleted_chats_are_gone(tmp_path: Pat
     chat = store.create_chat("tiny")
     message = store.add_message(chat.id, "assistant", "", model="small")
     store.finish_message(message.id, text="x", tokens=[1, 2], status="done", stats=None)
-    earlier = EarlierAnswers(lambda: ChatStore(tmp_path / "chats.db"))
+    earlier = EarlierAnswers(lambda: store)
     assert earlier("small") == [(1, 2)]
     store.delete_chat(chat.id)
     assert earlier("small") == []
@@ -23,16 +23,21 @@ def test_answers_are_read_anew_each_time_so_deleted_chats_are_gone(tmp_path: Pat
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
 def test_nothing_is_drafted_from_a_database_that_was_deleted(tmp_path: Path) -> None:
     file = tmp_path / "chats.db"
-    earlier = EarlierAnswers(lambda: ChatStore(file))
+    stores: list[ChatStore] = []
+    earlier = EarlierAnswers(lambda: stores[-1])
     for answer in ([1, 2], [3]):
-        store = ChatStore(file)
+        stores.append(store := ChatStore(file))
         chat = store.create_chat("tiny")
         store.add_message(chat.id, "assistant", "x", tokens=answer, model="small")
-        store.close()
-        earlier("small")  # the first look after the loss finds nothing
         assert earlier("small") == [tuple(answer)]
         for old in tmp_path.glob("chats.db*"):
             old.unlink()
+        assert earlier("small") == []
+        store.close()
+
+
+def test_nothing_is_drafted_before_there_is_a_store() -> None:
+    assert EarlierAnswers(lambda: None)("small") == []
 
 
 def test_chats_that_cannot_be_read_cost_drafts_only(caplog: pytest.LogCaptureFixture) -> None:
