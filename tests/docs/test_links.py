@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PLACES = (".", "engine", "engine/specengine", "app/specchat", "tests/specengine")
 FOLDERS = (".", "docs", "bench", "bench/results", "engine/training")
 PAGES = [page for folder in FOLDERS for page in sorted((ROOT / folder).glob("*.md"))]
 
@@ -39,3 +40,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_readme_leads_to_every_page_of_the_docs() -> None:
     linked = set(re.findall(r"\]\((docs/[^)#\s]+)", text_of(ROOT / "README.md")))
     assert linked >= {f"docs/{page.name}" for page in PAGES if page.parent.name == "docs"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_modules_that_are_named_are_there(page: Path) -> None:
+    for name in re.findall(r"`((?:\w+/)+\w+\.py)", text_of(page)):
+        assert any((ROOT / place / name).exists() for place in PLACES), name
