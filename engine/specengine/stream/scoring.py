@@ -7,8 +7,8 @@ that are exact, and which of them is open depends on the sampling settings:
 - `rows`: the N most probable tokens hold the whole truncated distribution (temperature 0, or
   top_k <= N). Then p is known, and every acceptance rule works.
 - `draws`: at temperature 1 without truncation the server draws from p itself. A draft token x from
-  q stands with probability min(1, p(x) / q(x)) (Leviathan et al. 2022, Chen et al. 2023). In place
-  of the first that does not, a draw y of the server's is kept with probability
+  q is accepted with probability min(1, p(x) / q(x)) (Leviathan et al. 2022, Chen et al. 2023). In
+  place of the first that is rejected, a draw y of the server's is kept with probability
   max(0, 1 - q(y) / p(y)), else another one is looked at: rejection sampling from (p - q)+.
 
 Under all other settings (`alone`) the server draws every token as it does for anybody.
@@ -31,6 +31,9 @@ from specengine.sampling import SamplingParams, Transforms
 Way = Literal["rows", "draws", "alone"]
 
 _ROUNDING = 1e-2  # servers compute in 16 bits
+# Settings that the scores allow for; penalties only if `repeat_last_n` turns them off.
+_EXACT = frozenset({"temperature", "top_k", "top_p", "min_p", "repeat_last_n", "seed"})
+_PENALTIES = frozenset({"repeat_penalty", "frequency_penalty", "presence_penalty"})
 
 
 class ScoresError(SpecEngineError):
@@ -52,11 +55,11 @@ class TopN:
 
     @property
     def margin(self) -> float:
-        """How far the best lies above the second, in nats; infinite where only one is known."""
+        """How far the best lies above the second, in nats; infinite if only one is known."""
         return self.tokens[0][1] - self.tokens[1][1] if len(self.tokens) > 1 else math.inf
 
     def checked(self, n: int) -> TopN:
-        """Itself, where these can be the `n` most probable tokens. Raises ScoresError."""
+        """Returns itself. Raises ScoresError if these cannot be the `n` most probable tokens."""
         ids = [token for token, _ in self.tokens]
         logprobs = [logprob for _, logprob in self.tokens]
         if len(ids) < n:
@@ -69,11 +72,13 @@ class TopN:
 
 
 def way_to_verify(params: SamplingParams, top_n: int) -> Way:
-    """What is exact under `params` where a server tells the `top_n` most probable tokens."""
-    penalised = params.repeat_last_n > 0 and (
-        params.repeat_penalty != 1 or params.frequency_penalty or params.presence_penalty
-    )
-    if penalised or params.logit_bias or params.typical_p != 1:
+    """Returns the way that is exact under `params` if a server tells the `top_n` most probable
+    tokens. A setting that is not known to be exact, and is not at its default, leaves "alone".
+    """
+    exact = _EXACT if params.repeat_last_n else _EXACT | _PENALTIES
+    default = type(params)()
+    others = type(params).model_fields.keys() - exact
+    if any(getattr(params, name) != getattr(default, name) for name in others):
         return "alone"
     if top_n >= 1 and (params.temperature == 0 or 0 < params.top_k <= top_n):
         return "rows"
@@ -100,7 +105,7 @@ def verify_draws(
     draws: Callable[[int], Iterator[Drawn]],
     uniform: Callable[[], float],
 ) -> Verdict:
-    """Verify `draft` where only p of its own tokens is known, in the way `draws`.
+    """Returns the verdict on `draft` if only p of its own tokens is known, in the way `draws`.
 
     `p[i]` is the target's probability of `draft.tokens[i]`, `bonus` its own draw after the whole
     draft, and `draws(i)` yields independent draws after the first i draft tokens, for ever.

@@ -121,6 +121,14 @@ def test_what_is_exact_with_which_settings(
     assert way_to_verify(SamplingParams(**settings), top_n) == way
 
 
+def test_a_setting_that_nobody_has_thought_of_here_is_left_to_the_server_alone() -> None:
+    class Later(SamplingParams):
+        novelty: float = 0.0
+
+    assert way_to_verify(Later(temperature=0), 20) == "rows"
+    assert way_to_verify(Later(temperature=0, novelty=0.5), 20) == "alone"
+
+
 @pytest.mark.parametrize(
     "settings",
     [
