@@ -43,8 +43,8 @@ class InspectedToken:
     draw: float | None
     """The uniform draw, None where the rule draws none."""
     limit: float | None
-    """The draft may stand up to this token where `draw` < `limit`: min(1, p/q) for `token`, h_i for
-    `block`, None for rules that compare tokens instead.
+    """The draft may be accepted up to this token if `draw` < `limit`: min(1, p/q) for `token`,
+    h_i for `block`, None for rules that compare tokens instead.
     """
     accepted: bool
 

@@ -45,11 +45,13 @@ class Target(Protocol):
 
     @property
     def plain_pass_s(self) -> float | None:
-        """Seconds of a pass over one token, as measured on this machine; None where it was not."""
+        """Seconds of a pass over one token, as measured on this machine; None if it was not."""
         ...
 
     def verify(self, prefix: Tokens, draft: Draft) -> Verdict:
-        """Evaluate `draft` after `prefix` in one pass; tell what stands and what comes next."""
+        """Evaluate `draft` after `prefix` in one pass. Returns how many of its tokens are accepted
+        and which token comes next. Raises CancelledError, or another SpecEngineError if it fails.
+        """
         ...
 
 
@@ -103,7 +105,7 @@ class LocalTarget:
         rows = self.context.logits(
             tokens, k + 1, self._on_prompt, width=self.context.cheapest_width(k + 1)
         )
-        # Penalties and grammar see the draft tokens before a position as if they stood: they do,
+        # Penalties and grammar take the draft tokens before a position for accepted: they are,
         # whenever that position is looked at.
         verdict = self._verify(
             draft, lambda i: self._transforms.distribution(rows[i], tokens[: n + i]), position=n

@@ -14,9 +14,9 @@ EndReason = Literal["stop", "length", "cancelled", "shutdown", "error"]
 class Committed:
     """What one target pass added: `tokens` at positions `pos`… of the text.
 
-    `drafted` hints were in the pass and the first `accepted` of them stood. `margins` has, for each
-    token, how far the largest logit of its row lies above the second. `logprobs` has one for each
-    token where they were asked for. `pass_s` are the seconds of the pass, where they are known.
+    `drafted` hints were in the pass; the first `accepted` of them were accepted. `margins` has, for
+    each token, how far the largest logit of its row lies above the second. `logprobs` has one for
+    each token if they were asked for. `pass_s` are the seconds of the pass, None if not known.
     """
 
     pos: int

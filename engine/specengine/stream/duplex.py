@@ -194,7 +194,7 @@ class _Answer:
             self._stats.count_prompt_pass()
 
     def _count_seconds(self, event: Committed) -> None:
-        """What the target says of its pass: nothing, or how long it took."""
+        """Add the seconds of the target's pass, if it tells them: from all passes or from none."""
         if event.pass_s is None or self._stats.verify_s is None:
             self._stats.verify_s = None
             return
@@ -269,7 +269,7 @@ class _Answer:
         return not (ahead.length and ahead.draft[-1] in self._vocab.eog)
 
     def _room(self) -> int:
-        """Draft tokens that are of use now."""
+        """How many more draft tokens are of use now; may be below 0."""
         longest = self._stream.lead
         if self._draft_max is not None:
             longest = min(longest, self._draft_max)
@@ -278,7 +278,7 @@ class _Answer:
         return longest - self._ahead.length
 
     def _draft(self) -> bool:
-        """Draft a little further; whether there was anything to draft."""
+        """Draft a little further; returns whether there was anything to draft."""
         choice = self._choose()
         if choice is None:
             return False
@@ -304,7 +304,9 @@ class _Answer:
             self._stream.hint(pos, text.hash_at(pos), text.tokens[pos : self._sent].tolist())
 
     def _choose(self) -> tuple[Drafter, Offer] | None:
-        """The drafter whose next token is the most likely to stand; alone, the draft model."""
+        """The drafter, with its offer, whose next token is the most likely to be accepted; only
+        models while the target is out of reach. None if none has an offer.
+        """
         prefix = self._ahead.text.tokens
         best, best_chance = None, 0.0
         for drafter in self._drafters:

@@ -51,7 +51,7 @@ class TargetStream(Protocol):
         ...
 
     def hint(self, pos: int, prefix_hash: bytes, tokens: Sequence[int]) -> None:
-        """`tokens` may stand at `pos`… after the text with `prefix_hash`. Returns at once."""
+        """`tokens` may come at `pos`… after the text with `prefix_hash`. Returns at once."""
         ...
 
     def close(self) -> None:
