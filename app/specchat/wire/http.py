@@ -17,7 +17,7 @@ from specchat.wire.proxies import UNUSABLE, explain_proxies
 
 _KEEP_ALIVE_S = 120.0  # a person may think for a while; each new connection costs handshakes
 _TIMEOUT = httpx.Timeout(25.0, connect=5.0)  # a stream pings more often than that
-_CA_BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_CA_BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _BUSY = (408, 425, 429, 502, 503, 504)
 _RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
 
@@ -106,7 +106,11 @@ def json_of(response: httpx.Response) -> Any:
 
 
 def _certificates() -> ssl.SSLContext:
-    context = httpx.create_ssl_context()
+    try:
+        context = httpx.create_ssl_context()
+    except OSError as error:
+        chosen = os.environ.get("SSL_CERT_FILE")
+        raise RemoteError(f"SSL_CERT_FILE={chosen} cannot be used: {error}") from error
     context.load_default_certs()
     for variable in _CA_BUNDLES:
         if bundle := os.environ.get(variable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
@@ -50,3 +51,12 @@ async def test_a_web_page_is_no_answer() -> None:
     page = httpx.Response(200, html="<html>log in", request=request)
     with pytest.raises(RemoteError, match=r"^https://far\.example/x answers with a web page"):
         await check(page)
+
+
+def test_a_certificate_file_that_cannot_be_used_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.pem").write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "broken.pem"))
+    with pytest.raises(RemoteError, match=r"^SSL_CERT_FILE=.*broken\.pem cannot be used"):
+        new_client(FAR, None)
