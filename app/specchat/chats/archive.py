@@ -29,7 +29,7 @@ class ArchivedChat(BaseModel):
                 raise ValueError(f"message {message.id} comes before its parent")
             known.add(message.id)
         if self.chat.head_id not in known:
-            raise ValueError(f"the head {self.chat.head_id} is no message of the chat")
+            raise ValueError(f"the head {self.chat.head_id} is not a message of the chat")
         return self
 
     @model_validator(mode="after")
@@ -41,7 +41,7 @@ class ArchivedChat(BaseModel):
         if any(not 0 <= token < 2**31 for message in self.messages for token in message.tokens):
             raise ValueError("a token id is out of range")
         if any(not _is_within(message) for message in self.messages):
-            raise ValueError("a message is unverified from a place on that it does not have")
+            raise ValueError("a message's unverified part begins beyond its end")
         return self
 
 
@@ -68,7 +68,7 @@ def read_archive(content: bytes, name: str) -> Archive:
         where = ".".join(str(part) for part in first["loc"])
         cause = first["msg"].removeprefix("Value error, ")
         raise SpecchatError(
-            f"{name} is no file of exported chats: {f'{where}: ' if where else ''}{cause}"
+            f"{name} is not an export of specchat's chats: {f'{where}: ' if where else ''}{cause}"
         ) from error
 
 

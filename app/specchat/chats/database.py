@@ -19,13 +19,15 @@ _BUSY_TIMEOUT_S = 10.0
 
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space and try again",
-    sqlite3.SQLITE_READONLY: "it cannot be written: make the file and its folder writable",
+    sqlite3.SQLITE_READONLY: "it is read-only: make the file and its folder writable",
     sqlite3.SQLITE_PERM: "it cannot be written: make the file and its folder writable",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check that its folder exists and is writable",
-    sqlite3.SQLITE_CORRUPT: "it is damaged: move it away to start afresh, or restore a copy",
-    sqlite3.SQLITE_NOTADB: "it is not a chat database: move it away to start afresh",
-    sqlite3.SQLITE_BUSY: "another program has kept it locked: close that program and try again",
-    sqlite3.SQLITE_LOCKED: "another program has kept it locked: close that program and try again",
+    sqlite3.SQLITE_CORRUPT: (
+        "it is damaged: move it away to start with a new one, or restore a backup"
+    ),
+    sqlite3.SQLITE_NOTADB: "it is not a chat database: move it away to start with a new one",
+    sqlite3.SQLITE_BUSY: "another program keeps it locked: close that program and try again",
+    sqlite3.SQLITE_LOCKED: "another program keeps it locked: close that program and try again",
     sqlite3.SQLITE_IOERR: "it cannot be read or written: check the disk",
 }
 
@@ -113,7 +115,8 @@ class Database:
             )
         if version == 0 and self._scalar("SELECT count(*) FROM sqlite_master"):
             raise SpecchatError(
-                f"{self.path}: a database of another program: move it away to start afresh"
+                f"{self.path}: this is another program's database: move it away to start with a "
+                "new one"
             )
         return version
 

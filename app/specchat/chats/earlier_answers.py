@@ -32,5 +32,5 @@ class EarlierAnswers:
         except GoneError:
             return []  # deleted, and all answers with it
         except SpecchatError as error:
-            logger.warning("no drafts from earlier answers: %s", error)
+            logger.warning("cannot draft from earlier answers: %s", error)
             return []

@@ -14,7 +14,7 @@ _QUOTED = 40  # characters
 _ENDINGS = {
     "streaming": "still being written",
     "stopped": "stopped",
-    "length": "cut at the length limit",
+    "length": "cut off at the length limit",
     "failed": "failed",
     "interrupted": "interrupted",
 }
@@ -30,7 +30,7 @@ def markdown(chat: Chat, tree: Sequence[Message]) -> str:
         new = [message for message in branch if message.id not in shown]
         if shown:
             parent = new[0].parent_id
-            after = "from the start" if parent is None else f"after message {numbers[parent]}"
+            after = "from the beginning" if parent is None else f"after message {numbers[parent]}"
             lines += ["---", "", f"*Another branch, {after}:*", ""]
         for message in new:
             lines += _section(message, numbers[message.id])
@@ -70,15 +70,15 @@ def _unverified(message: Message) -> str | None:
         return None
     words = " ".join(message.text[mark.char :].split())
     beginning = words if len(words) <= _QUOTED else words[:_QUOTED].rstrip() + "…"
-    return f"not verified from “{beginning}” on: the words of {mark.writer}"
+    return f"not verified by the target from “{beginning}” on: written by {mark.writer}"
 
 
 def _speed(stats: dict[str, Any]) -> Iterator[str]:
     """What was measured, as far as the recorded figures have it."""
     figures = [
         ("timing", "tokens_per_s", "{:.1f} tokens/s"),
-        ("speculation", "acceptance_rate", "{:.0%} of the draft accepted"),
-        ("speculation", "tokens_per_pass", "{:.1f} tokens a pass"),
+        ("speculation", "acceptance_rate", "{:.0%} of the draft tokens accepted"),
+        ("speculation", "tokens_per_pass", "{:.1f} tokens per pass"),
     ]
     for group, name, form in figures:
         values = stats.get(group)

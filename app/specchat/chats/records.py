@@ -11,7 +11,7 @@ from specengine.core.events import Unverified
 Role = Literal["system", "user", "assistant"]
 
 Status = Literal["streaming", "done", "stopped", "length", "failed", "interrupted"]
-"""`streaming` while the answer is written; `interrupted` where its writer died meanwhile."""
+"""`streaming` while the answer is written; `interrupted` if its writer died meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

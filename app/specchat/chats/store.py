@@ -339,7 +339,7 @@ def _message_row(db: sqlite3.Connection, chat_id: int, message_id: int) -> sqlit
 
 def _require_changed(cursor: sqlite3.Cursor, message_id: int) -> None:
     if cursor.rowcount == 0:
-        raise GoneError(f"message {message_id} is gone: its chat was deleted meanwhile")
+        raise GoneError(f"message {message_id} no longer exists: its chat was deleted meanwhile")
 
 
 def _title_of(question: str) -> str:

@@ -67,7 +67,7 @@ def explain_probe(failed: ProbeResult) -> str:
     """Why llama.cpp does not work here, in one line, with what helps under this installer."""
     if not failed.remedy:
         return failed.finding
-    return f"{failed.finding}; what helps: {rebuild_command(installer())}"
+    return f"{failed.finding}; to fix it: {rebuild_command(installer())}"
 
 
 def _written_by_uv() -> bool:

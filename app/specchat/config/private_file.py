@@ -24,7 +24,7 @@ def read_private(path: Path) -> str:
         with path.open(encoding="utf-8") as file:
             mode = os.fstat(file.fileno()).st_mode
             if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise SpecchatError(f"{path} can be read by others: run `chmod 600 {path}`")
+                raise SpecchatError(f"{path} can be read by other users: run `chmod 600 {path}`")
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error

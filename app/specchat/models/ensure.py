@@ -56,8 +56,9 @@ def ensure_model(
                 )
             if _offline() if offline is None else offline:
                 raise DownloadError(
-                    f"{model.name} is not on this computer, and offline nothing is downloaded: "
-                    f"run `specchat models pull {model.name}` once with a network"
+                    f"{model.name} is not on this computer, and specchat is offline (--offline "
+                    f"or SPECCHAT_OFFLINE): run `specchat models pull {model.name}` once with a "
+                    "network connection"
                 )
             sha256 = download(
                 model, destination, cancel=cancel, on_progress=on_progress, on_notice=on_notice

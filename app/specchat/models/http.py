@@ -20,10 +20,12 @@ from specchat.version import __version__
 from specchat.wire.proxies import UNUSABLE, explain_proxies
 
 ATTEMPTS = 5
-"""Failures in a row after which a source is given up; any progress starts the count anew."""
+"""Failures in a row after which a source is given up; any progress resets the count."""
 
 BACKOFF_S = 1.0
-"""Wait after the first failure, doubled after each further one; a server's own wish outranks it."""
+"""Seconds to wait after the first failure, doubled after each further one; a server's
+Retry-After takes precedence.
+"""
 
 LONGEST_WAIT_S = 60.0
 _CHUNK = 1 << 18
@@ -65,7 +67,9 @@ def _certificates() -> ssl.SSLContext:
     try:
         context = httpx.create_ssl_context()
     except OSError as error:
-        raise DownloadError(f"SSL_CERT_FILE={chosen} cannot be used: {error}") from error
+        raise DownloadError(
+            f"the certificates in SSL_CERT_FILE={chosen} cannot be used: {error}"
+        ) from error
     if not chosen:
         context.load_default_certs()
     for bundle in {os.environ.get(variable) for variable in _CA_BUNDLES} - {chosen, None, ""}:
@@ -206,7 +210,7 @@ def _check_size(response: httpx.Response, remote: Remote, offset: int) -> None:
     length = response.headers.get("Content-Length", "")
     if remote.size is not None and length.isdecimal() and offset + int(length) != remote.size:
         raise SourceError(
-            f"the server has a file of {offset + int(length)} bytes, expected {remote.size}"
+            f"the server's file has {offset + int(length)} bytes, expected {remote.size}"
         )
 
 
@@ -219,9 +223,9 @@ def _cause(error: httpx.HTTPError) -> str:
         case httpx.ConnectError():
             return f"no connection ({error})"
         case httpx.ProxyError():
-            return f"the proxy refuses ({error})"
+            return f"the proxy refuses the connection ({error})"
         case _:
-            return f"the connection broke ({error or type(error).__name__})"
+            return f"the connection was lost ({error or type(error).__name__})"
 
 
 class _FileTransport(httpx.BaseTransport):

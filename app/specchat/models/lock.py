@@ -22,7 +22,7 @@ def locked(path: Path, cancel: Event, on_wait: Callable[[], None]) -> Iterator[N
         while not _try_lock(descriptor):
             on_wait()
             if cancel.wait(_POLL_S):
-                raise DownloadCancelledError("stopped waiting for another copy's download")
+                raise DownloadCancelledError("stopped waiting for the download of another specchat")
         yield
     finally:
         os.close(descriptor)

@@ -44,9 +44,9 @@ def require_memory(
         for gguf, placement in zip(models, placements, strict=True)
     )
     raise MemoryShortageError(
-        f"not enough memory: {each}, together {readable_size(total)}, and "
-        f"{readable_size(available)} are available; take a smaller model"
-        + (", draft by lookup," if len(models) > 1 else "")
+        f"not enough memory: {each}; together {readable_size(total)}, but only "
+        f"{readable_size(available)} are available: use a smaller model"
+        + (", draft by lookup (--draft lookup)," if len(models) > 1 else "")
         + f" or a context shorter than {n_ctx} tokens"
     )
 

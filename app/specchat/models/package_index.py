@@ -64,7 +64,7 @@ def index_url() -> str:
     known = re.search(r"--index-url <url>.*?default\s+(https?://\S+?)\)", _pip("install", "--help"))
     if match := configured or known:
         return match[1]
-    raise SourceError("no package index is known here (set PIP_INDEX_URL)")
+    raise SourceError("no package index is configured: set PIP_INDEX_URL")
 
 
 def _pip(*arguments: str) -> str:
@@ -114,7 +114,7 @@ def _listed_files(response: httpx.Response) -> list[_ListedFile]:
                 for f in response.json()["files"]
             ]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SourceError("the package index answers with something else than files") from error
+            raise SourceError("the package index does not answer with a list of files") from error
     page = _SimplePage()
     page.feed(response.text)
     return page.files

@@ -34,7 +34,7 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 def _well_formed(source: str) -> str:
     if cause := problem(source):
-        raise ValueError(f"{source!r} is no source: {cause}")
+        raise ValueError(f"{source!r} is not a valid source: {cause}")
     return source
 
 
@@ -50,17 +50,17 @@ class Model(_Entry):
 
     name: Name
     description: str
-    """One line for lists."""
+    """One line for `models list`."""
     licence: str
     """SPDX identifier, or the licence's own name."""
     sources: tuple[Source, ...] = Field(min_length=1)
-    """In order of preference."""
+    """Tried in this order."""
     bytes: int | None = Field(default=None, gt=0)
-    """Size of the file. Absent: learned from the source."""
+    """Size of the file. Absent: taken from the source."""
     sha256: Sha256 | None = None
-    """Absent: learned from the source."""
+    """Hash of the file. Absent: taken from the source."""
     head_for: str | None = None
-    """The model whose hidden states it goes on from: a head, which drafts for that one alone."""
+    """Of a head: the model whose hidden states it reads; it drafts for that model alone."""
     mask_token: int | None = Field(default=None, ge=0)
     """Of a model that drafts all tokens in one pass, the id that stands for them, where its file
     does not name it: `pard_token` in the configuration of PARD checkpoints.
@@ -76,7 +76,7 @@ class Profile(_Entry):
 
     name: Name
     description: str
-    """One line for lists and the picker."""
+    """One line for `models list` and the list of profiles."""
     target: str
     """A model's name, or the address of a server."""
     draft: str | None = None
@@ -85,7 +85,7 @@ class Profile(_Entry):
     of the heads in the target's file, the heads for it, and the alternatives.
     """
     alternatives: tuple[str, ...] = ()
-    """Models that can draft instead; pulled together with the profile."""
+    """Other models that can draft; downloaded together with the profile."""
     system: str | None = None
     """System message. Empty: an empty one is sent. Absent: the model's template decides."""
     n_ctx: int = Field(default=4096, ge=256)
@@ -127,13 +127,15 @@ class _File(_Entry):
                 if model not in self.models:
                     known = _suggestion(model, self.models)
                     raise ValueError(
-                        f"profiles.{profile.name} names the unknown model {model!r}{known}"
+                        f"profiles.{profile.name} names the model {model!r}, which is not in the "
+                        f"registry{known}"
                     )
         for head in self.models.values():
             if head.head_for is not None and head.head_for not in self.models:
                 known = _suggestion(head.head_for, self.models)
                 raise ValueError(
-                    f"models.{head.name} is a head for the unknown model {head.head_for!r}{known}"
+                    f"models.{head.name} is a head for {head.head_for!r}, which is not in the "
+                    f"registry{known}"
                 )
         return self
 

@@ -29,10 +29,10 @@ class Found:
     path: Path
     keeper: Keeper
     name: str
-    """As its keeper calls it: `qwen2.5:7b`, `Qwen/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf`."""
+    """The program's name for it: `qwen2.5:7b`, `Qwen/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf`."""
     size: int
     sha256: str | None = None
-    """Where the keeper files it under its hash."""
+    """Its SHA-256, if the program stores it under that."""
 
 
 def scan(models_dir: Path) -> list[Found]:

@@ -53,8 +53,10 @@ def other_context(profile: Profile, n_ctx: int) -> list[str]:
     """
     if n_ctx == profile.n_ctx or "n_ctx" not in profile.model_fields_set:
         return []
-    why = "that is what its server has" if is_url(profile.target) else "it was trained for no more"
-    return [f"{profile.target}: a context of {n_ctx} tokens, not of {profile.n_ctx}: {why}"]
+    why = (
+        "the server has no other" if is_url(profile.target) else "the model was trained for no more"
+    )
+    return [f"{profile.target}: the context has {n_ctx} tokens, not {profile.n_ctx}: {why}"]
 
 
 def as_served(
@@ -68,7 +70,9 @@ def as_served(
     try:
         merged = SamplingParams.checked(**{**theirs, **own})
     except SamplingError as error:
-        raise SpecchatError(f"{profile.target} serves a profile with {error}") from error
+        raise SpecchatError(
+            f"{profile.target} recommends sampling settings that cannot be used: {error}"
+        ) from error
     return profile.model_copy(
         update={
             "name": name if profile.name == _BARE else profile.name,

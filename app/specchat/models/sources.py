@@ -52,7 +52,7 @@ def problem(source: str) -> str | None:
             return "write file:///PATH"
         case "hf" | "pypi" | "package" | "file" | "https" | "http":
             return None
-    return "begin it with hf:, https:, file:, pypi: or package:"
+    return "it must begin with hf:, https:, file:, pypi: or package:"
 
 
 def expand(source: str) -> list[str]:
@@ -96,7 +96,7 @@ def _hugging_face(client: httpx.Client, repo: str, file: str, cancel: Event) -> 
         stated = head(client, remote, cancel, _HASH_HEADER)
     except SourceError as error:
         if "401" in str(error) or "403" in str(error):
-            raise SourceError(f"{error}: a model that asks for a login, set HF_TOKEN") from error
+            raise SourceError(f"{error}: if this model requires a login, set HF_TOKEN") from error
         raise
     etag = stated.get(_HASH_HEADER, "").strip('"')
     size = stated.get("X-Linked-Size", "")

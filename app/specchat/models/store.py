@@ -22,7 +22,7 @@ class Receipt(BaseModel):
     mtime_ns: int
     sha256: str
     keeper: Keeper
-    """The program whose folder it lies in."""
+    """The program whose folder the file is in."""
 
     def still_holds(self) -> bool:
         try:

@@ -18,7 +18,7 @@ class Address:
     base: str
     host: str
     model: str | None = None
-    """What follows #: which model of a server that has several."""
+    """What follows `#`: the name of a model, for a server that has several."""
 
     @property
     def is_loopback(self) -> bool:
@@ -40,13 +40,17 @@ def parse_address(url: str) -> Address:
         parts = urlsplit(url.strip())
         port = parts.port
     except ValueError as error:
-        raise SpecchatError(f"{url} is no address: {error}") from error
+        raise SpecchatError(f"{url} is not a valid address: {error}") from error
     if parts.scheme not in _SCHEMES or not parts.hostname:
-        raise SpecchatError(f"{url} is no address: write http://host:port or https://host")
+        raise SpecchatError(f"{url} is not a valid address: write http://host:port or https://host")
     if parts.username or parts.password:
-        raise SpecchatError("a key does not belong into an address: see docs/remote.md")
+        raise SpecchatError(
+            "do not put a key into the address: set SPECCHAT_KEY, or see docs/remote.md"
+        )
     if parts.query:
-        raise SpecchatError("an address of a server has no ?: leave out what follows")
+        raise SpecchatError(
+            "the address of a server has no query: leave out the ? and what follows"
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
     place = host if port is None else f"{host}:{port}"

@@ -58,8 +58,8 @@ async def check(response: httpx.Response) -> None:
     if response.is_success:
         if is_page(response):
             raise RemoteError(
-                f"{place} answers with a web page: something else listens there, or a login is in "
-                "the way"
+                f"{place} answers with a web page, not with an API: another program listens "
+                "there, or the network asks for a login first"
             )
         return
     with suppress(httpx.HTTPError):
@@ -69,11 +69,11 @@ async def check(response: httpx.Response) -> None:
         raise TryAgainError(f"{place} is busy ({status}): {said}", _retry_after(response))
     if status in (401, 403):
         raise RemoteError(
-            f"{place} wants another key ({status}): {said}; write the server's address and the "
-            "key into the file `keys` in the configuration folder, or into SPECCHAT_KEY"
+            f"{place} needs a key, or another one ({status}): {said}; write the server's address "
+            "and its key into the file `keys` in the configuration folder, or set SPECCHAT_KEY"
         )
     if response.has_redirect_location:
-        raise RemoteError(f"{place} redirects elsewhere: use the address that it leads to")
+        raise RemoteError(f"{place} redirects to another address: use that one")
     raise RemoteError(f"{place} answers {status}: {said}")
 
 
@@ -83,13 +83,13 @@ def explain(error: httpx.TransportError, address: Address) -> str:
         case httpx.ConnectTimeout():
             cause = "no connection within 5 s"
         case httpx.TimeoutException():
-            cause = "it went silent"
+            cause = "the server stopped answering"
         case httpx.ConnectError():
             cause = f"no connection ({error})"
         case httpx.ProxyError():
-            cause = f"the proxy refuses ({error})"
+            cause = f"the proxy refuses the connection ({error})"
         case _:
-            cause = f"the connection broke ({error or type(error).__name__})"
+            cause = f"the connection was lost ({error or type(error).__name__})"
     return f"{address.base}: {cause}"
 
 
@@ -102,7 +102,7 @@ def json_of(response: httpx.Response) -> Any:
     try:
         return response.json()
     except ValueError:
-        raise RemoteError(f"{response.request.url} does not answer with JSON") from None
+        raise RemoteError(f"the answer of {response.request.url} is not JSON") from None
 
 
 def _certificates() -> ssl.SSLContext:

@@ -36,9 +36,11 @@ class Keys:
     """The keys of one command, each for one address."""
 
     target: str
-    """What the command begins with, an address or a model: a key that names no address is its."""
+    """The target of the command, an address or a model: a key that names no address belongs to
+    it.
+    """
     over_http: bool = False
-    """Whether a key may go where everybody on the way can read it."""
+    """Whether a key may be sent unencrypted, readable by everybody on the way."""
 
     def find(self, address: Address) -> Key | None:
         """That of SPECCHAT_KEY, else that of the file `keys` in the configuration folder.
@@ -52,8 +54,9 @@ class Keys:
         is_encrypted = address.base.startswith("https:") or address.is_loopback
         if key is not None and not is_encrypted and not self.over_http:
             raise SpecchatError(
-                f"{address.base} has a key, which everybody on the way could read: use https, or "
-                "ssh -L (docs/remote.md); --key-over-http sends it all the same"
+                f"the key for {address.base} would be sent unencrypted, readable by everybody on "
+                "the way: use https or ssh -L (docs/remote.md), or send it anyway with "
+                "--key-over-http"
             )
         return key
 
@@ -66,7 +69,9 @@ class Keys:
             case [written, value] if is_url(written):
                 return _key(value, address) if _names(written, address) else None
             case _:
-                raise SpecchatError(f"{VARIABLE} is neither a key nor an address and a key")
+                raise SpecchatError(
+                    f"{VARIABLE} must be a key, or an address and a key with a space between"
+                )
 
 
 def _in_file(address: Address) -> Key | None:
@@ -82,7 +87,10 @@ def _in_file(address: Address) -> Key | None:
 
 def _key(value: str, address: Address) -> Key:
     if not value.isascii() or not value.isprintable():
-        raise SpecchatError(f"the key for {address.base} has characters that no key has")
+        raise SpecchatError(
+            f"the key for {address.base} has characters that cannot be sent: only printable "
+            "ASCII is allowed"
+        )
     return Key(value)
 
 
@@ -100,14 +108,15 @@ def _from_keyring(address: Address) -> Key:
         value = importlib.import_module("keyring").get_password(_SERVICE, base)
     except ImportError:
         raise SpecchatError(
-            f"the key for {base} is in the keyring, and what opens it is missing: "
-            "`pip install keyring`"
+            f"the key for {base} is in the system's keyring, but the package that reads it is "
+            "not installed: run `pip install keyring`"
         ) from None
     except Exception as error:  # each system's own kinds: locked, refused, not there
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise SpecchatError(f"the system's keyring does not open: {reason[:200]}") from None
+        raise SpecchatError(f"the system's keyring cannot be opened: {reason[:200]}") from None
     if not value:
         raise SpecchatError(
-            f"the system's keyring has no key for {base}: `keyring set {_SERVICE} {base}` takes one"
+            f"the system's keyring has no key for {base}: store one with `keyring set {_SERVICE} "
+            f"{base}`"
         )
     return _key(value, address)

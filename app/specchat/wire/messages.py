@@ -11,7 +11,7 @@ from specengine.llama.grammar import MAX_BYTES
 from specengine.sampling import SamplingParams
 
 FEATURES = ("grammar", "logprobs")
-"""What this server does beyond what the protocol asks of every one."""
+"""Optional features of the protocol that this server has."""
 
 PROTOCOL = 1
 """The version of the protocol that this program speaks."""
@@ -19,17 +19,17 @@ PROTOCOL = 1
 
 def _is_number(value: Any) -> Any:
     if isinstance(value, bool | str):  # which pydantic would turn into one
-        raise ValueError("should be a number")
+        raise ValueError("must be a number")
     return value
 
 
 def _are_numbers(settings: Any) -> Any:
     if isinstance(settings, dict):
         if settings.get("seed") is not None:  # which would be overruled
-            raise ValueError("seed stands beside sampling, not in it")
+            raise ValueError("seed is a field of the request, not of sampling")
         for name, value in settings.items():
             if isinstance(value, bool | str):
-                raise ValueError(f"{name} should be a number")
+                raise ValueError(f"{name} must be a number")
     return settings
 
 
@@ -53,31 +53,31 @@ class Versions(_Message):
 class NewSession(_Message):
     protocol: Versions
     model: str | None = None
-    """The model that the client expects; absent: whichever is served."""
+    """The model that the client expects. Absent: whichever is served."""
     vocab_fingerprint: str | None = None
-    """The vocabulary that the client has; absent: it takes the server's."""
+    """Hash of the vocabulary that the client has. Absent: it takes the server's."""
 
 
 class Generate(_Message):
     base: Integer = Field(ge=0)
-    """So many tokens of the session's transcript stay; what follows them is dropped."""
+    """How many tokens of the session's transcript to keep; those after them are dropped."""
     base_hash: Hash
-    """Hash of these tokens."""
+    """Hash of the tokens that are kept."""
     append: list[TokenId]
-    """Token ids that follow them."""
+    """Token ids to append to them."""
     sampling: Annotated[SamplingParams, BeforeValidator(_are_numbers)] = SamplingParams()
     """How tokens are drawn. Unknown settings are refused, since they would change the text."""
     seed: Integer = Field(ge=0, lt=2**64)
     max_tokens: Integer | None = Field(None, ge=1)
-    """Absent: until the context is full."""
+    """Most tokens to generate. Absent: until the context is full."""
     patience_ms: Real = Field(0.0, ge=0, le=60_000)
-    """How long to wait for a hint before a pass without one."""
+    """How long to wait for a hint before a pass without one, in milliseconds."""
     grammar: str | None = Field(None, max_length=MAX_BYTES)
-    """GBNF that the answer must follow; its start symbol is `root`."""
+    """GBNF grammar that the answer must follow; its start symbol is `root`."""
     grammar_start: Integer | None = Field(None, ge=0)
-    """Position of the first token that the grammar is about; absent: the first that is new."""
+    """Position of the first token that the grammar applies to. Absent: the first new one."""
     logprobs: Integer | None = Field(None, ge=0, le=MAX_LOGPROBS)
-    """Alternatives to report with each token's log-probability; absent: no report."""
+    """How many alternatives to report with each token's log-probability. Absent: no report."""
 
 
 class Hint(_Message):

@@ -40,9 +40,9 @@ class NetworkThread:
             if task.cancelled():
                 on_failure("the connection was closed")
             elif (error := task.exception()) is not None:
-                logger.error("the work on a connection failed", exc_info=error)
+                logger.error("a network task failed", exc_info=error)
                 fault = " ".join(f"{type(error).__name__}: {error}".split())
-                on_failure(f"internal error ({fault}); the log has more")
+                on_failure(f"internal error ({fault}); see the log for details")
 
         task = self.submit(work)
         task.add_done_callback(ended)

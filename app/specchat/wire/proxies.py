@@ -15,8 +15,8 @@ def explain_proxies(error: Exception) -> str:
     proxies = {f"{kind.upper()}_PROXY": url for kind, url in getproxies().items() if kind != "no"}
     if isinstance(error, ImportError):
         names = [name for name, url in proxies.items() if url.startswith("socks")]
-        reason = "a SOCKS proxy, and what speaks to one is missing: `pip install 'httpx[socks]'`"
+        reason = "a SOCKS proxy, which needs another package: run `pip install 'httpx[socks]'`"
     else:
         names = list(proxies)
-        reason = "no proxy that can be used: write http://host:port"
-    return f"{', '.join(names) or 'the environment'} names {reason}, or unset it"
+        reason = "a proxy that cannot be used: write http://host:port"
+    return f"{', '.join(names) or 'the environment'} names {reason}; or unset the variable"

@@ -16,9 +16,9 @@ class EventReader:
 
     def __init__(self) -> None:
         self._line = bytearray()
-        """What has come of the line that is not ended."""
+        """The part of an unfinished line that has arrived."""
         self._data = bytearray()
-        """Of the event that is not ended, each of its lines with an \\n."""
+        """The lines of an unfinished event, each with its newline."""
         self._is_first = True
         self._was_cr = False
 
@@ -36,7 +36,7 @@ class EventReader:
         self._line += rest
         self._was_cr = chunk.endswith(b"\r")
         if len(self._line) + len(self._data) > _LONGEST:
-            raise RemoteError("the server sends an event without end")
+            raise RemoteError("the server sends an event that does not end")
         return events
 
     def _end_line(self) -> list[str]:

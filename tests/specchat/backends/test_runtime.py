@@ -199,7 +199,7 @@ async def test_a_context_that_is_shorter_than_asked_for_is_said_once(runtime: Ru
     options = replace(GREEDY, max_tokens=1)
     said = [(await collect(runtime, QUESTION, options))[-1] for _ in range(2)]
     assert [finished.notices for finished in said if isinstance(finished, Finished)] == [
-        ("smollm2-135m: a context of 8192 tokens, not of 9000: it was trained for no more",),
+        ("smollm2-135m: the context has 8192 tokens, not 9000: the model was trained for no more",),
         (),
     ]
 

@@ -90,7 +90,9 @@ def test_another_kind_of_file_is_told(
     store: ChatStore, chat_id: int, change: dict[str, Any], complaint: str
 ) -> None:
     content = json.loads(archive(store, [chat_id]).model_dump_json()) | change
-    with pytest.raises(SpecchatError, match=f"^file is no file of exported chats: {complaint}"):
+    with pytest.raises(
+        SpecchatError, match=f"^file is not an export of specchat's chats: {complaint}"
+    ):
         read_archive(json.dumps(content).encode(), "file")
 
 
@@ -100,13 +102,13 @@ def test_another_kind_of_file_is_told(
         ({"parent_id": 10**6}, "comes before its parent"),
         ({"parent_id": 3}, "comes before its parent"),
         ({"id": 1}, "two messages have the id 1"),
-        ({"id": 77}, "head 2 is no message"),
+        ({"id": 77}, "head 2 is not a message"),
         ({"tokens": [-1]}, "token id is out of range"),
         ({"tokens": [2**31]}, "token id is out of range"),
         ({"created_at": "0001-01-01T00:00:00"}, "time is out of range"),
         (
             {"unverified": {"token": 3, "char": 0, "writer": "d", "seed": 1}},
-            "a place on that it does",
+            "unverified part begins beyond its end",
         ),
         ({"role": "tool"}, "chats.0.messages.1.role: "),
         ({"text": None}, "chats.0.messages.1.text: "),
@@ -127,5 +129,5 @@ def test_a_damaged_chat_is_told_and_nothing_added(
 def test_what_is_no_json_is_told_in_one_line(content: bytes) -> None:
     with pytest.raises(SpecchatError) as error:
         read_archive(content, "file")
-    assert str(error.value).startswith("file is no file of exported chats: ")
+    assert str(error.value).startswith("file is not an export of specchat's chats: ")
     assert "\n" not in str(error.value)

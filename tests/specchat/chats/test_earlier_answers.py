@@ -45,4 +45,4 @@ def test_chats_that_cannot_be_read_cost_drafts_only(caplog: pytest.LogCaptureFix
         raise SpecchatError("the disk is full")
 
     assert EarlierAnswers(fail)("small") == []
-    assert "no drafts from earlier answers: the disk is full" in caplog.text
+    assert "cannot draft from earlier answers: the disk is full" in caplog.text

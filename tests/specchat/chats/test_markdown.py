@@ -48,7 +48,7 @@ def test_every_branch_is_there_once_the_current_one_first(store: ChatStore) -> N
         *("## 1. You", "question", "## 4. Assistant", "second"),
         *("---", "*Another branch, after message 1:*"),
         *("## 2. Assistant", "first", "## 3. You", "thanks"),
-        *("---", "*Another branch, from the start:*", "## 5. You", "another question"),
+        *("---", "*Another branch, from the beginning:*", "## 5. You", "another question"),
     ]
     store.set_head(chat.id, first.id)
     assert lines(store, chat.id)[:5] == [
@@ -66,7 +66,7 @@ def test_what_is_known_of_an_answer_stands_below_it(store: ChatStore) -> None:
     }
     store.finish_message(answer.id, text="cut", tokens=[], status="length", stats=stats)
     assert lines(store, chat.id)[-1] == (
-        "*(smollm2, cut at the length limit, 12.3 tokens/s, 76% of the draft accepted)*"
+        "*(smollm2, cut off at the length limit, 12.3 tokens/s, 76% of the draft tokens accepted)*"
     )
 
 
@@ -95,5 +95,5 @@ def test_where_an_answer_is_unverified_is_told_in_words(store: ChatStore) -> Non
         unverified=Unverified(1, 8, "draft-0.5b", seed=7),
     )
     assert lines(store, chat.id)[-1] == (
-        "*(m, not verified from “small blue bird” on: the words of draft-0.5b)*"
+        "*(m, not verified by the target from “small blue bird” on: written by draft-0.5b)*"
     )

@@ -56,5 +56,5 @@ def test_what_helps_is_this_installers_command(monkeypatch: pytest.MonkeyPatch) 
         works=False, use_extra_bufts=False, finding="it dies", remedy=library.REBUILD
     )
     monkeypatch.setattr(sys, "frozen", True, raising=False)
-    assert explain_probe(failed) == f"it dies; what helps: {rebuild_command(Installer.FROZEN)}"
+    assert explain_probe(failed) == f"it dies; to fix it: {rebuild_command(Installer.FROZEN)}"
     assert explain_probe(failed.model_copy(update={"remedy": ""})) == "it dies"

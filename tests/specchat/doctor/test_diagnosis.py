@@ -51,8 +51,20 @@ def test_decoding(result: ProbeResult, status: str, remedy: str | None) -> None:
 @pytest.mark.parametrize(
     ("cpu", "result", "info", "status", "says"),
     [
-        (AMX, WORKS, "AVX2 AMX_INT8", "ok", "AMX is announced and used; built for AVX2 AMX_INT8"),
-        (AMX, WORKS, "AVX2", "warn", "AMX is announced and not used; built for AVX2"),
+        (
+            AMX,
+            WORKS,
+            "AVX2 AMX_INT8",
+            "ok",
+            "AMX is announced and used; llama.cpp was built for AVX2 AMX_INT8",
+        ),
+        (
+            AMX,
+            WORKS,
+            "AVX2",
+            "warn",
+            "AMX is announced and not used by llama.cpp; llama.cpp was built for AVX2",
+        ),
         (AMX, SLOW, "AMX_INT8", "ok", "AMX is announced and not used"),
         (Cpu("Ryzen"), WORKS, "AVX2", "ok", "AMX is not announced and not used"),
     ],
@@ -180,7 +192,7 @@ def test_a_gpu_build_names_its_gpus_and_what_is_placed_there(
     monkeypatch.setattr(diagnosis, "devices", list)
     check = diagnosis.check_gpu(WORKS)
     assert check.status == "warn"
-    assert "no such GPU answers" in check.detail
+    assert "finds no such GPU" in check.detail
     assert "driver" in (check.remedy or "")
 
 

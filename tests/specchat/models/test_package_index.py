@@ -82,7 +82,7 @@ def test_an_index_that_answers_nonsense(
 ) -> None:
     server.files["/simple/small-model/"] = body
     server.headers["/simple/small-model/"] = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
-    with pytest.raises(SourceError, match="something else than files"):
+    with pytest.raises(SourceError, match="not answer with a list of files"):
         find_wheel(client, "small-model", "1.0", Event())
 
 

@@ -52,7 +52,7 @@ def test_a_context_of_another_length_is_said_where_a_length_was_asked_for() -> N
     asked = adjusted(default, Settings(ctx=4096), system=None)
     assert other_context(asked, 4096) == []
     [said] = other_context(asked, 2048)
-    assert "2048 tokens, not of 4096" in said
+    assert "2048 tokens, not 4096" in said
     [said] = other_context(asked.model_copy(update={"target": "http://host"}), 8192)
     assert "its server" in said
 
@@ -84,5 +84,8 @@ def test_of_a_servers_sampling_the_unknown_is_left_out_and_the_impossible_named(
     own = Profile(name="own", description="", target="http://there")
     newer = as_served(own, name="x", system=None, sampling={"top_k": 3, "of_tomorrow": 1})
     assert newer.sampling.model_dump(exclude_unset=True) == {"top_k": 3}
-    with pytest.raises(SpecchatError, match=r"http://there serves a profile with top_k = 'x'"):
+    with pytest.raises(
+        SpecchatError,
+        match=r"http://there recommends sampling settings that cannot be used: top_k = 'x'",
+    ):
         as_served(own, name="x", system=None, sampling={"top_k": "x"})

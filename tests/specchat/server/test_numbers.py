@@ -32,7 +32,7 @@ def test_booleans_and_texts_are_no_numbers(
     with server.client() as client:
         response = client.post(path, json=content)
     assert response.status_code == 400
-    assert "should be a number" in response.json()["error"]["message"]
+    assert "must be a number" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("name", ["presence_penalty", "frequency_penalty"])

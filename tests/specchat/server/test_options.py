@@ -153,4 +153,4 @@ def test_a_seed_among_the_sampling_settings_is_refused_since_it_would_be_overrul
         f"/specchat/v1/sessions/{new['session']}/generate", json={**body, "sampling": {"seed": 4}}
     )
     assert response.status_code == 400
-    assert "seed stands beside sampling" in response.json()["error"]["message"]
+    assert "seed is a field of the request, not of sampling" in response.json()["error"]["message"]

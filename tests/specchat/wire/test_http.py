@@ -21,7 +21,7 @@ FAR = parse_address("https://far.example")
     ("variable", "url", "reason"),
     [
         ("ALL_PROXY", "socks5://me:secret@proxy.example:1080", "httpx\\[socks\\]"),
-        ("HTTPS_PROXY", "gopher://me:secret@proxy.example", "no proxy that can be used"),
+        ("HTTPS_PROXY", "gopher://me:secret@proxy.example", "a proxy that cannot be used"),
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_named_without_its_password(

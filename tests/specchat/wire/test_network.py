@@ -26,7 +26,9 @@ def test_whoever_waits_for_work_that_dies_is_told(
         raise OverflowError("too\nlarge")
 
     network.start(dies(), told.put)
-    assert told.get(timeout=20) == "internal error (OverflowError: too large); the log has more"
+    assert (
+        told.get(timeout=20) == "internal error (OverflowError: too large); see the log for details"
+    )
     assert "OverflowError" in caplog.text  # with its traceback
     network.start(asyncio.Event().wait(), told.put).cancel()  # type: ignore[arg-type]
     assert told.get(timeout=20) == "the connection was closed"

@@ -61,7 +61,7 @@ def test_an_event_without_end_is_refused(unit: bytes, monkeypatch: pytest.Monkey
         for _ in range(200):
             reader.feed(unit * 1_000)
 
-    with pytest.raises(RemoteError, match="without end"):
+    with pytest.raises(RemoteError, match="that does not end"):
         feed()
 
 

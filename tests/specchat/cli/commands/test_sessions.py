@@ -106,7 +106,7 @@ def test_removed_chats_are_gone(home: Path) -> None:
         (["export", "1", "77"], 1, "there is no chat 77"),
         (["export", "-o", "/no/such/folder/x.json"], 1, "cannot be written"),
         (["import", "/no/such/file"], 1, "cannot be read"),
-        (["import", "-"], 1, "- is no file of exported chats"),
+        (["import", "-"], 1, "- is not an export of specchat's chats"),
     ],
 )
 def test_errors_are_one_line(home: Path, arguments: list[str], code: int, complaint: str) -> None:
