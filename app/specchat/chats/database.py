@@ -19,7 +19,7 @@ _BUSY_TIMEOUT_S = 10.0
 
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space and try again",
-    sqlite3.SQLITE_READONLY: "it is read-only: make the file and its folder writable",
+    sqlite3.SQLITE_READONLY: "it cannot be written: make the file and its folder writable",
     sqlite3.SQLITE_PERM: "it cannot be written: make the file and its folder writable",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check that its folder exists and is writable",
     sqlite3.SQLITE_CORRUPT: (

@@ -48,7 +48,7 @@ class AnswerPrinter:
                 return
             if not self._in_brackets:
                 self._in_brackets = True
-                _echo(f" [not verified, by {mark.writer}: ")
+                _echo(f" [not verified by the target; written by {mark.writer}: ")
         self._show(len(self._text))
 
     def _resolve(self, replaced: Version | None) -> None:
@@ -59,7 +59,7 @@ class AnswerPrinter:
             return
         self._printed = replaced.unverified.char
         before = self._text[: self._printed].rpartition("\n")[2][-_RECALLED:]
-        _echo(f"]\n[the target itself goes on:]\n{printable(before)}")
+        _echo(f"]\n[the target's own continuation:]\n{printable(before)}")
 
     def _show(self, end: int) -> None:
         """The text up to its character `end`."""

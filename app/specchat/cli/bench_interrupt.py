@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 INTERRUPTED = 130
-"""Exit code of a run that shows what it had measured when it was ended."""
+"""Exit code of a run that was interrupted and shows what it had measured."""
 
 
 @contextmanager

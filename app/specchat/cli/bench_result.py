@@ -28,7 +28,7 @@ class ResultFile:
         if path is None:
             return
         if path.exists() and not path.is_file():
-            raise BenchmarkError(f"{path} cannot be written: it is not a file")
+            raise BenchmarkError(f"{path} cannot be written: it is not a regular file")
         with self._beside(path) as (new, _):
             new.touch()
 

@@ -67,7 +67,7 @@ def _refuse_misplaced(context: click.Context, command: str, flags: dict[str, Any
     for name in flags:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             flag = "--" + name.replace("_", "-")
-            raise click.UsageError(f"{flag} belongs after {command}: specchat {command} {flag} …")
+            raise click.UsageError(f"{flag} must follow {command}: specchat {command} {flag} …")
 
 
 def main(open_chat: Callable[[Mapping[str, Any]], int]) -> None:
@@ -131,4 +131,4 @@ def _in_one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:  # a full disk behind the output, say
         return one_line(": ".join(str(part) for part in (error.filename, error.strerror) if part))
     fault = one_line(f"{type(error).__name__}: {error}")
-    return f"internal error ({fault}); {locations.log_file()} has more"
+    return f"internal error ({fault}); see {locations.log_file()} for details"

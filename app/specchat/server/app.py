@@ -107,10 +107,12 @@ class _Guarded:
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:  # the server ends before the request has
-            return Refusal(503, "shutdown", "the server is closing").response()
+            return Refusal(503, "shutdown", "the server is shutting down").response()
         except Exception:
             logger.exception("a handler failed", extra={"fields": {"route": self._path}})
-            return Refusal(500, "internal", "internal error; the server's log has more").response()
+            return Refusal(
+                500, "internal", "internal error; see the server's log for details"
+            ).response()
 
 
 @contextlib.asynccontextmanager

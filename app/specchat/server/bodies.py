@@ -69,7 +69,9 @@ async def _chunks(request: Request, patience_s: float) -> AsyncIterator[bytes]:
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise Refusal(408, "silent", f"nothing came for {patience_s:g} s") from None
+            raise Refusal(
+                408, "silent", f"the request body did not arrive: no data for {patience_s:g} s"
+            ) from None
         yield chunk
 
 
@@ -77,4 +79,4 @@ def _require_type(request: Request, kind: str) -> None:
     # Also keeps web pages out: without a preflight, which nobody answers, they cannot send these.
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given != kind:
-        raise Refusal(415, "type", f"send {kind}")
+        raise Refusal(415, "type", f"the Content-Type must be {kind}")

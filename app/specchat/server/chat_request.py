@@ -34,7 +34,7 @@ _REFUSED: dict[str, tuple[Any, ...]] = {
     "verbosity": ("medium",),
     "web_search_options": (),
 }
-_INSTEAD = {"repetition_penalty": ": the name here is repeat_penalty"}
+_INSTEAD = {"repetition_penalty": ": use repeat_penalty"}
 _MOST_SHOWN = 80  # characters of a name that nobody here knows
 _MOST_NOTICES = 20
 
@@ -119,15 +119,15 @@ class ChatCompletion(BaseModel):
         for name, value in (self.model_extra or {}).items():
             inert = _REFUSED.get(name)
             if inert is None:
-                notices.append(f"{name[:_MOST_SHOWN]}: nothing comes of it here")
+                notices.append(f"{name[:_MOST_SHOWN]}: ignored, this server does not know it")
             elif value not in inert:
                 raise Refusal(
                     400,
                     "unsupported",
-                    f"{name} cannot be had from this server{_INSTEAD.get(name, '')}",
+                    f"{name} is not supported by this server{_INSTEAD.get(name, '')}",
                     type="invalid_request_error",
                     param=name,
                 )
         if more := len(notices[_MOST_NOTICES:]):
-            notices[_MOST_NOTICES:] = [f"{more} more of the kind"]
+            notices[_MOST_NOTICES:] = [f"{more} more options are ignored"]
         return notices

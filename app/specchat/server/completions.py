@@ -44,11 +44,14 @@ class CompletionHandlers:
         wanted = await service.read(request, ChatCompletion)
         notices, sampling = wanted.check(), wanted.sampling()
         if wanted.model not in (None, service.name):
-            notices.append(f"model: this server has {service.name}")
+            notices.append(f"model: this server has only {service.name}, which answers")
         check_ids(list(sampling.logit_bias), service.model.vocab.size)
         prompt = await asyncio.to_thread(self._encode, wanted)
         if len(prompt) >= service.model.n_ctx:
-            message = f"{len(prompt)} tokens leave no room for an answer in {service.model.n_ctx}"
+            message = (
+                f"the prompt's {len(prompt)} tokens leave no room for an answer in the context "
+                f"of {service.model.n_ctx}"
+            )
             raise Refusal(413, "context", message)
         service.require_room()
         session = service.sessions.create(request.state.owner)
@@ -117,7 +120,7 @@ class _Completion:
             else:
                 self._reason = "length" if event.reason == "length" else "stop"
                 if event.reason in ("error", "shutdown"):
-                    raise Refusal(503, event.reason, event.error or "the server is closing")
+                    raise Refusal(503, event.reason, event.error or "the server is shutting down")
                 break
         if rest := self._text.finish(cut=event.reason != "stop"):
             yield rest

@@ -34,14 +34,19 @@ class Keys:
         """
         if not self._hashes:
             if not is_loopback(_host(headers.get("host", ""))):
-                raise Refusal(403, "host", "without a key this server answers to localhost alone")
+                raise Refusal(
+                    403, "host", "without a key, this server answers only to requests for localhost"
+                )
             return ""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         given_hash = _hash(given.strip())
         matches = [hmac.compare_digest(given_hash, known) for known in self._hashes]
         if scheme.lower() != "bearer" or not any(matches):
             raise Refusal(
-                401, "key", "a bearer key is needed", headers={"WWW-Authenticate": "Bearer"}
+                401,
+                "key",
+                "a valid bearer key is needed in the Authorization header",
+                headers={"WWW-Authenticate": "Bearer"},
             )
         return given_hash.hex()[:16]
 
@@ -53,15 +58,15 @@ def load_keys(environment: Mapping[str, str], file: Path | None) -> Keys:
         lines = (line.strip() for line in read_private(file).splitlines())
         keys += [line for line in lines if line and not line.startswith("#")]
         if not keys:
-            raise SpecchatError(f"{file} has no key: write one a line")
+            raise SpecchatError(f"{file} contains no key: write one per line")
     return Keys(keys)
 
 
 def _checked(key: str) -> str:
     if len(key) < _SHORTEST or not key.isascii() or not key.isprintable():
         raise SpecchatError(
-            f"a key needs at least {_SHORTEST} printable ASCII characters: make one with "
-            '`python -c "import secrets; print(secrets.token_urlsafe(32))"`'
+            f"a server key must have at least {_SHORTEST} printable ASCII characters: make one "
+            'with `python -c "import secrets; print(secrets.token_urlsafe(32))"`'
         )
     return key
 

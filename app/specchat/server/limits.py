@@ -11,14 +11,14 @@ class Limits:
 
     sessions_per_key: int = 64
     waiting: int = 64
-    """Answers that may wait for a place before others are turned away."""
+    """Answers that may wait for a place before further ones are refused."""
     ttl_s: float = 900.0
-    """After which an unused session is forgotten."""
+    """Seconds after which an unused session is forgotten."""
     body: int = 8 << 20
     silence_s: float = 60.0
-    """How long the rest of a body may be awaited; that of an upload of hints `ttl_s`."""
+    """Seconds to wait for the rest of a request body; for an upload of hints, `ttl_s`."""
     line: int = 8 << 10
-    """One line of an upload of hints."""
+    """Most bytes of a line in an upload of hints."""
     hint_tokens: int = 64
     ping_s: float = 5.0
-    """A stream is never silent for longer."""
+    """Seconds after which a silent stream sends a sign of life."""

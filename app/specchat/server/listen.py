@@ -43,8 +43,8 @@ def check_exposure(listen: Listen, *, has_keys: bool) -> None:
     """Raises SpecchatError where strangers could use the server."""
     if not has_keys and not is_loopback(listen.host):
         raise SpecchatError(
-            f"listening on {listen.host} lets others in: set SPECCHAT_SERVER_KEY or --keys, "
-            "or listen on 127.0.0.1"
+            f"{listen.host} can be reached from other computers, so keys are needed: set "
+            "SPECCHAT_SERVER_KEY or --keys, or listen on 127.0.0.1"
         )
 
 
@@ -70,11 +70,13 @@ def serve(service: Service, listen: Listen) -> None:
     try:
         _Server(config, service).run()
     except SystemExit as error:  # uvicorn's word for a port in use, a bad certificate
-        raise SpecchatError(f"cannot listen on {listen.url}; the line above says why") from error
+        raise SpecchatError(
+            f"cannot listen on {listen.url}; the line above gives the cause"
+        ) from error
     if not service.model.close(timeout=0):
         # Its thread is somewhere in llama.cpp, where the interpreter's own end could wait for it or
         # free what it works with.
-        logger.error("the model hangs: the process ends without it")
+        logger.error("the model does not stop: ending the process without it")
         logging.shutdown()
         os._exit(1)
 

@@ -10,14 +10,14 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _COUNTERS = {
     "requests": "Requests by route and status.",
     "tokens": "Tokens committed.",
-    "hints_verified": "Hint tokens that entered a pass.",
-    "hints_accepted": "Hint tokens that stood.",
-    "answers": "Answers by how they ended; cancelled: nobody wanted more of it.",
+    "hints_verified": "Hint tokens that were evaluated.",
+    "hints_accepted": "Hint tokens that were accepted.",
+    "answers": "Answers by how they ended; cancelled: the client no longer wanted it.",
 }
 _GAUGES = {
-    "sessions": "Sessions that exist.",
-    "answers_running": "Answers under way.",
-    "answers_waiting": "Answers that wait for a place.",
+    "sessions": "Sessions that exist now.",
+    "answers_running": "Answers being generated.",
+    "answers_waiting": "Answers waiting for a place.",
     "places_held": "Places in the cache that hold a session's text.",
     "passes": "Passes of the model since the start.",
 }

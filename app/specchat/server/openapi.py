@@ -14,14 +14,14 @@ from specchat.wire.messages import Generate, Hint, NewSession
 _ERRORS = {
     "400": "malformed",
     "401": "no key, or a wrong one",
-    "403": "without keys only this computer is served",
-    "408": "the rest of the body does not come",
-    "413": "longer than allowed",
-    "415": "another content type",
-    "429": "busy: come back after Retry-After seconds",
+    "403": "without keys, only this computer is served",
+    "408": "the rest of the body did not arrive",
+    "413": "the body is longer than allowed",
+    "415": "another content type is expected",
+    "429": "busy: try again after Retry-After seconds",
 }
-_GONE = {"410": "no such session (any more): create one"}
-_FAILING = {"503": "the model failed or hangs, or the server is closing"}
+_GONE = {"410": "there is no such session, or no longer: create one"}
+_FAILING = {"503": "the model failed or hangs, or the server is shutting down"}
 
 
 def description() -> dict[str, Any]:
@@ -35,7 +35,7 @@ def description() -> dict[str, Any]:
         "info": {
             "title": "specchat serve",
             "version": __version__,
-            "description": "Draft elsewhere, verify here. docs/protocol.md explains it.",
+            "description": "Verifies drafts of clients with its model. See docs/protocol.md.",
         },
         "components": {
             "schemas": schemas["$defs"],
@@ -45,7 +45,9 @@ def description() -> dict[str, Any]:
         "paths": {
             "/health": {
                 "get": _operation(
-                    "Whether the server answers", {"200": JSON}, errors={"503": "why it does not"}
+                    "Whether the server can answer",
+                    {"200": JSON},
+                    errors={"503": "why it does not"},
                 )
             },
             "/metrics": {"get": _operation("Counters for Prometheus", {"200": "text/plain"})},
@@ -53,7 +55,9 @@ def description() -> dict[str, Any]:
             "/specchat/v1/vocab/{fingerprint}": {
                 "parameters": [_path("fingerprint")],
                 "get": _operation(
-                    "The vocabulary", {"200": JSON}, errors={"404": "another vocabulary"}
+                    "The vocabulary",
+                    {"200": JSON},
+                    errors={"404": "this server has another vocabulary"},
                 ),
             },
             "/specchat/v1/sessions": {
@@ -61,7 +65,10 @@ def description() -> dict[str, Any]:
                     "Create a session",
                     {"201": JSON},
                     body=(JSON, "NewSession"),
-                    errors={"404": "another model", "409": "another vocabulary"},
+                    errors={
+                        "404": "this server has another model",
+                        "409": "the client has another vocabulary",
+                    },
                 )
             },
             "/specchat/v1/sessions/{session}": {
@@ -80,10 +87,10 @@ def description() -> dict[str, Any]:
             "/specchat/v1/sessions/{session}/drafts": {
                 "parameters": [_path("session")],
                 "post": _operation(
-                    "Upload hints, one a line", {"200": JSON}, body=(NDJSON, "Hint"), errors=_GONE
+                    "Upload hints, one per line", {"200": JSON}, body=(NDJSON, "Hint"), errors=_GONE
                 ),
             },
-            "/v1/models": {"get": _operation("Models, as OpenAI lists them", {"200": JSON})},
+            "/v1/models": {"get": _operation("Models, in OpenAI's format", {"200": JSON})},
             "/v1/chat/completions": {
                 "post": _operation(
                     "A chat completion; with `stream`, server-sent events",

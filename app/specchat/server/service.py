@@ -113,7 +113,12 @@ class Service:
         if (fault := scheduler.fault) is not None:
             raise Refusal(503, "model", fault, headers={"Retry-After": "10"})
         if scheduler.load.waiting >= self.limits.waiting:
-            raise Refusal(429, "busy", "too many answers wait", headers={"Retry-After": "2"})
+            raise Refusal(
+                429,
+                "busy",
+                "too many answers are waiting: try again later",
+                headers={"Retry-After": "2"},
+            )
 
     def begin(
         self, session: Session, make: Callable[[Callable[[Event], None]], Generation]

@@ -60,8 +60,8 @@ class Session:
     transcript: Transcript = field(default_factory=Transcript)
     answer: Answer | None = None
     connections: int = 0
-    """Streams of answers. Uploads of hints do not count: nobody notices the end of a client that
-    is only listened to.
+    """Streams of answers. Uploads of hints do not count: when a client that only uploads goes
+    away, nobody notices.
     """
     used_at: float = field(default_factory=time.monotonic)
     gens: int = 0
@@ -131,7 +131,7 @@ class Sessions:
                 raise Refusal(
                     429,
                     "sessions",
-                    f"this key has {self._per_owner} sessions, and all of them are at work",
+                    f"all {self._per_owner} sessions of this key are in use: end one first",
                     headers={"Retry-After": "10"},
                 )
             self.delete(min(idle, key=lambda session: session.used_at))
@@ -143,7 +143,7 @@ class Sessions:
         """Raises Refusal, 410, for one that is gone, never was, or belongs to another key."""
         session = self._all.get(session_id)
         if session is None or session.owner != owner:
-            raise Refusal(410, "gone", "there is no such session (any more): create one")
+            raise Refusal(410, "gone", "there is no such session, or no longer: create one")
         session.touch()
         return session
 

@@ -57,7 +57,9 @@ def start(
     registry = load_registry(locations.registry_file())
     chosen = select_profile(registry, settings, profile=wanted.profile, target=wanted.target)
     if is_url(chosen.target):
-        raise SpecchatError(f"{chosen.target} is elsewhere: serve it there")
+        raise SpecchatError(
+            f"{chosen.target} is on a server already: choose a model on this machine"
+        )
     alone = chosen.model_copy(update={"draft": "none"})
     with shown as on_progress:
         ready = prepare(
@@ -91,7 +93,8 @@ def start(
     for notice in other_context(alone, model.n_ctx):
         click.echo(f"specchat: {one_line(notice)}", err=True)
     click.echo(
-        f"serving {service.name} on {listen.url}, {wanted.places} places of {model.n_ctx} tokens"
+        f"serving {service.name} on {listen.url}, {wanted.places} answers at a time, "
+        f"{model.n_ctx} tokens each"
     )
     log_json()
     try:

@@ -39,7 +39,11 @@ class VerifyHandlers:
 
     async def vocabulary(self, request: Request) -> Response:
         if request.path_params["fingerprint"] != self._service.model.vocab.fingerprint:
-            raise Refusal(404, "vocabulary", "this server has another vocabulary: see info")
+            raise Refusal(
+                404,
+                "vocabulary",
+                "this server has another vocabulary: ask /specchat/v1/info for its hash",
+            )
         document = await asyncio.to_thread(lambda: self._service.vocabulary)
         headers = {"Cache-Control": "private, max-age=31536000, immutable, no-transform"}
         return Response(document, media_type="application/json", headers=headers)
@@ -52,9 +56,9 @@ class VerifyHandlers:
             message = f"this server speaks version {PROTOCOL} of the protocol"
             raise Refusal(400, "protocol", message, protocol=service.protocol)
         if wanted.model not in (None, service.name):
-            raise Refusal(404, "model", f"this server has {service.name}, not that model")
+            raise Refusal(404, "model", f"there is no such model: this server has {service.name}")
         if wanted.vocab_fingerprint not in (None, fingerprint):
-            message = "the client's vocabulary is not that of the model"
+            message = "the client's vocabulary is not the model's"
             raise Refusal(409, "vocabulary", message, vocab_fingerprint=fingerprint)
         session = service.sessions.create(request.state.owner)
         return JSONResponse(
@@ -110,7 +114,7 @@ class VerifyHandlers:
     def _hint(self, session: Session, hint: Hint) -> None:
         service, most = self._service, self._service.limits.hint_tokens
         if len(hint.tokens) > most:
-            raise Refusal(413, "hint", f"a hint has at most {most} tokens")
+            raise Refusal(413, "hint", f"a hint may have at most {most} tokens")
         check_ids(hint.tokens, service.model.vocab.size)
         if session.answer is not None and session.answer.gen == hint.gen:
             prefix_hash = bytes.fromhex(hint.prefix_hash)
@@ -127,15 +131,19 @@ class VerifyHandlers:
             raise Refusal(
                 409,
                 "base",
-                "the transcript differs: go on from this length if its hash is yours, else from 0",
+                "the transcript differs: continue from this length if its hash matches yours, "
+                "else from 0",
                 length=len(transcript),
                 hash=transcript.hash.hex(),
             )
         n = wanted.base + len(wanted.append)
         if n == 0:
-            raise Refusal(400, "empty", "there is nothing to continue")
+            raise Refusal(400, "empty", "the transcript is empty: there is nothing to continue")
         if n >= service.model.n_ctx:
-            message = f"{n} tokens leave no room for an answer in {service.model.n_ctx}"
+            message = (
+                f"the transcript's {n} tokens leave no room for an answer in the context of "
+                f"{service.model.n_ctx}"
+            )
             raise Refusal(413, "context", message, n_ctx=service.model.n_ctx)
         n_vocab = service.model.vocab.size
         check_ids(wanted.append, n_vocab)
@@ -146,11 +154,17 @@ class VerifyHandlers:
         if (gbnf := wanted.grammar) is None:
             return None
         if not self._service.grammars:
-            raise Refusal(400, "grammar", "this server takes no grammars (serve --grammars does)")
+            raise Refusal(
+                400,
+                "grammar",
+                "this server does not accept grammars: start it with `specchat serve --grammars`",
+            )
         n, vocab = wanted.base + len(wanted.append), self._service.model.vocab
         start = n if wanted.grammar_start is None else wanted.grammar_start
         if start > n:
-            raise Refusal(400, "grammar", f"grammar_start {start} is beyond the {n} tokens there")
+            raise Refusal(
+                400, "grammar", f"grammar_start {start} is beyond the transcript of {n} tokens"
+            )
         compiled = self._service.model.scheduler.call(lambda: Grammar(gbnf, vocab.handle, start))
         try:
             return await asyncio.wrap_future(compiled)

@@ -71,12 +71,12 @@ def test_a_terminal_shows_unverified_words_at_once_and_says_so(
 ) -> None:
     pieces = printed(UNRESOLVED, capsys, terminal=True)
     dim = click.style("sleeps.", dim=True)
-    assert pieces == ["The fox ", f" [not verified, by draft: {dim}", "]"]
+    assert pieces == ["The fox ", f" [not verified by the target; written by draft: {dim}", "]"]
 
 
 def test_a_terminal_is_told_what_became_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     *_, resolved, later, end = printed(STANDS, capsys, terminal=True)
     assert (resolved, later, end) == (" – verified]", " away.", "")
     *_, resolved, later, end = printed(REPLACED, capsys, terminal=True)
-    assert resolved == "]\n[the target itself goes on:]\nThe fox runs"
+    assert resolved == "]\n[the target's own continuation:]\nThe fox runs"
     assert (later, end) == (" away.", "")

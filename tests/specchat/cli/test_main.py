@@ -46,7 +46,7 @@ def test_an_unknown_command_is_wrong_usage(tmp_path: Path) -> None:
 def test_a_flag_before_a_command_is_refused_instead_of_ignored(tmp_path: Path) -> None:
     result = specchat(tmp_path, "--temperature", "0", "ask", "hi")
     assert result.returncode == 2
-    assert "--temperature belongs after ask" in result.stderr.decode()
+    assert "--temperature must follow ask" in result.stderr.decode()
 
 
 def test_nothing_on_standard_input_is_wrong_usage(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_bad_variable_is_named(
 
 def test_a_bad_flag_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPECCHAT_SAMPLING__MIN_P", "0.1")
-    with pytest.raises(SpecchatError, match=r"^--min-p: .* not 7"):
+    with pytest.raises(SpecchatError, match=r"^--min-p: .* got 7"):
         load_settings(sampling={"min_p": 7})
 
 

@@ -65,8 +65,14 @@ def test_decoding(result: ProbeResult, status: str, remedy: str | None) -> None:
             "warn",
             "AMX is announced and not used by llama.cpp; llama.cpp was built for AVX2",
         ),
-        (AMX, SLOW, "AMX_INT8", "ok", "AMX is announced and not used"),
-        (Cpu("Ryzen"), WORKS, "AVX2", "ok", "AMX is not announced and not used"),
+        (AMX, SLOW, "AMX_INT8", "ok", "AMX is announced and not used by llama.cpp"),
+        (
+            Cpu("Ryzen"),
+            WORKS,
+            "AVX2",
+            "ok",
+            "AMX is not announced by the CPU and not used by llama.cpp",
+        ),
     ],
 )
 def test_amx(

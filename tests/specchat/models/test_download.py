@@ -226,7 +226,7 @@ def test_damaged_bytes_of_an_earlier_process_cost_only_time(
     fetch.unfinished.part.write_bytes(bytes(100_000))
     assert fetch(small_gguf, source) == small_gguf
     assert server.gets("/small.gguf") == ["bytes=100000-", None]
-    assert "fetching it anew" in fetch.notices[0]
+    assert "downloading again" in fetch.notices[0]
 
 
 def test_a_record_of_more_than_is_there_costs_only_time(

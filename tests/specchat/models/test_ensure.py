@@ -86,7 +86,7 @@ def test_offline_connects_to_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(variable, "1")
-    with pytest.raises(DownloadError, match=r"offline nothing is downloaded.*pull small"):
+    with pytest.raises(DownloadError, match=r"specchat is offline.*pull small"):
         ensure_model(model, folder=folder)
     assert server.requests == []
 

@@ -94,7 +94,10 @@ MINE = '[models.mine]\ndescription = ""\nlicence = "MIT"\nsources = ["{}"]\n'
     [
         ("[models.x", "Expected ']' at the end of a table declaration"),
         ("[models.x]\nlicence = 'MIT'", "models.x.description: Field required"),
-        (MINE.format("ftp://x/y.gguf"), "models.mine.sources.0: 'ftp://x/y.gguf' is no source"),
+        (
+            MINE.format("ftp://x/y.gguf"),
+            "models.mine.sources.0: 'ftp://x/y.gguf' is not a valid source",
+        ),
         (MINE.format("hf:owner/model.gguf"), "write hf:OWNER/REPOSITORY/FILE.gguf"),
         (MINE.format("pypi:package/file"), "write pypi:PACKAGE==VERSION/PATH"),
         (MINE.format("file:relative"), "write file:///PATH"),

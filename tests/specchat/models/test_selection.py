@@ -54,7 +54,7 @@ def test_a_context_of_another_length_is_said_where_a_length_was_asked_for() -> N
     [said] = other_context(asked, 2048)
     assert "2048 tokens, not 4096" in said
     [said] = other_context(asked.model_copy(update={"target": "http://host"}), 8192)
-    assert "its server" in said
+    assert "the server" in said
 
 
 def test_a_served_profile_fills_in_what_the_clients_own_leaves_open(registry: Registry) -> None:

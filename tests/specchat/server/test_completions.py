@@ -178,4 +178,4 @@ def test_what_would_slow_every_token_or_swell_the_answer_is_bounded(client: http
     unknown = {f"k{i}": 1 for i in range(1000)}
     whole = client.post("/v1/chat/completions", json={**ASK, "max_tokens": 1, **unknown}).json()
     assert len(whole["notices"]) == 21
-    assert whole["notices"][-1] == "980 more of the kind"
+    assert whole["notices"][-1] == "980 more options are ignored"

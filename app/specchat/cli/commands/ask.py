@@ -40,22 +40,24 @@ _INTERRUPTED = 130
 @click.argument("prompt", type=WORDS, required=False)
 @model_options
 @answer_options
-@click.option("--raw", is_flag=True, help="Send the prompt without a chat template.")
+@click.option("--raw", is_flag=True, help="Send the prompt as it is, without a chat template.")
 @click.option(
     "--logprobs",
     type=click.IntRange(0, 100),
     metavar="N",
-    help="Log-probabilities in the JSON, with N alternatives.",
+    help="Report log-probabilities in the JSON, with N alternatives for each token.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object at the end instead of the text."
+)
 def command(
     prompt: str | None, raw: bool, logprobs: int | None, as_json: bool, **flags: Any
 ) -> int:
     """Answer PROMPT; standard input that is not a terminal is appended to it."""
     if logprobs is not None and not as_json:
-        raise click.UsageError("--logprobs shows in JSON only: add --json")
+        raise click.UsageError("--logprobs is reported in JSON only: add --json")
     if raw and flags["system"] is not None:
-        raise click.UsageError("--raw sends no system message: leave --system out")
+        raise click.UsageError("--raw sends no system message: remove --system")
     log_to_file()
     settings = settings_of(flags)
     registry = load_registry(locations.registry_file())
@@ -99,10 +101,12 @@ def _question(prompt: str | None) -> str:
     piped = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
     text = piped.decode("utf-8", "replace").strip("\n")
     if text.count("\ufffd") > piped.count("\ufffd".encode()):
-        click.echo("specchat: what is no UTF-8 on standard input is read as U+FFFD", err=True)
+        click.echo(
+            "specchat: bytes on standard input that are not UTF-8 were replaced by U+FFFD", err=True
+        )
     question = "\n\n".join(part for part in (prompt, text) if part)
     if not question.strip():
-        raise click.UsageError("there is no prompt: give one as argument or on standard input")
+        raise click.UsageError("there is no prompt: give one as an argument or on standard input")
     return question
 
 

@@ -35,8 +35,8 @@ from specengine.llama.model import LlamaModel
 from specengine.stream.scoring import ScoresError
 
 _WAYS = {
-    "ids": "its tokens are the target's own",
-    "tokens": "drafts the tokens that both have",
+    "ids": "same vocabulary as the target",
+    "tokens": "drafts the tokens that both vocabularies have",
     "text": "has another vocabulary: drafts text",
     None: "cannot draft for this server",
 }
@@ -44,9 +44,11 @@ _WAYS = {
 
 @click.command()
 @click.argument("url")
-@click.option("--draft", metavar="MODEL", help="A model that is to draft for it here.")
+@click.option(
+    "--draft", metavar="MODEL", help="A draft model on this computer to check against the server."
+)
 @key_over_http_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bool) -> int:
     """Try the server at URL: what it is, what it verifies, what the way there costs.
 
@@ -54,7 +56,9 @@ def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bo
     """
     settings = load_settings(key_over_http=key_over_http)
     if settings.offline:
-        raise SpecchatError(f"offline nothing is connected to, {url} neither")
+        raise SpecchatError(
+            f"cannot connect to {url}: specchat is offline (--offline or SPECCHAT_OFFLINE)"
+        )
     address = parse_address(url)
     key = Keys(url, settings.key_over_http).find(address)
     found = asyncio.run(examine(address, key))
@@ -84,7 +88,7 @@ def _scores(
     if found.kind not in ENGINES:
         return None
     if (name := model_in(draft)) is None:
-        return "name the draft model with --draft"
+        return "name the draft model with --draft to find out"
     model = address.model or found.models[0]
     server = ScoringServer(address, key, found.kind, model, 0)
     registry = load_registry(locations.registry_file())
@@ -125,7 +129,7 @@ def _profile(found: Examination, address: Address, draft: str | None) -> str:
     target = found.address if address.model is None else f"{found.address}#{address.model}"
     lines = [
         "[profiles.remote]",
-        f'description = "{(address.model or (found.models or ["?"])[0])} elsewhere"',
+        f'description = "{(address.model or (found.models or ["?"])[0])} on a server"',
         f'target = "{target}"',
     ]
     if found.verifies or (draft is not None and found.kind in ENGINES):
@@ -142,7 +146,7 @@ def _print(
     gain: float | None,
 ) -> None:
     dialects = ENGINES[found.kind]("") if found.kind in ENGINES else ()
-    kind = dialects[0].name if dialects else "speaks the OpenAI protocol"
+    kind = dialects[0].name if dialects else "unknown, speaks the OpenAI protocol"
     rows = [
         ("server", found.server or kind),
         ("models", ", ".join(found.models) or "none"),
@@ -188,17 +192,21 @@ def _gain(found: Examination, draft: str) -> float | None:
 
 def _expected(gain: float | None, draft: str) -> str:
     if gain is None:
-        return "not known before the draft model has answered here once"
+        return "unknown until the draft model has been used on this computer once"
     if model_in(draft) is None:
-        return f"{gain:.1f} times as fast where the answer repeats what was said; else as fast"
+        return (
+            f"{gain:.1f} times as fast if the answer repeats earlier text; otherwise as fast as "
+            "without drafts"
+        )
     return (
-        f"{gain:.1f} times as fast as the server alone, if {TYPICAL_MODEL:.0%} of the drafts stand"
+        f"{gain:.1f} times as fast as the server alone, if {TYPICAL_MODEL:.0%} of the draft "
+        "tokens are accepted"
     )
 
 
 def _verifies(found: Examination, scores: Capabilities | str | None) -> str:
     if found.verifies:
-        return f"drafts, exactly, with any sampling; {found.n_ctx} tokens of context"
+        return f"drafts, exactly, with any sampling; context of {found.n_ctx} tokens"
     if isinstance(scores, Capabilities):
         return (
             f"drafts, exactly, at temperature 0, with --top-k up to {scores.prompt_top_n}, or at "
@@ -211,5 +219,9 @@ def _verifies(found: Examination, scores: Capabilities | str | None) -> str:
 
 def _buffering(buffers: bool | None) -> str:
     if buffers is None:
-        return "could not be found out"
-    return "held back by something on the way: slow" if buffers else "arrives at once"
+        return "could not be determined"
+    return (
+        ("buffered by something between here and the server: slow")
+        if buffers
+        else "arrives at once"
+    )

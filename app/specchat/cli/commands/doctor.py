@@ -10,7 +10,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
 def command(as_json: bool) -> int:
     """Say what works on this machine, what does not, and the command that mends it.
 
@@ -29,7 +29,7 @@ def command(as_json: bool) -> int:
                 click.echo(f"{'':<23}-> {check.remedy}")
     failed = any(check.status == "fail" for check in checks)
     if not as_json and any(check.status != "ok" for check in checks):
-        click.echo("Causes, by what you see: docs/troubleshooting.md")
+        click.echo("Causes and remedies by symptom: docs/troubleshooting.md")
     if as_json:
         report = {"ok": not failed, "checks": [check.model_dump() for check in checks]}
         click.echo(json.dumps(report, indent=2))

@@ -34,8 +34,8 @@ from specengine.llama.model_memory import model_memory
 
 _WAYS: dict[Way, str] = {
     "ids": "token by token: the vocabularies agree",
-    "tokens": "with the tokens that both have",
-    "text": "as text that is encoded for it",
+    "tokens": "with the tokens that both vocabularies have",
+    "text": "as text, which is then encoded for it",
 }
 
 _WIDE = 250  # columns of a table that no terminal shows: lines stay whole for grep
@@ -78,7 +78,9 @@ def pull(names: Sequence[str], as_json: bool) -> None:
             try:
                 path = ensure_model(model, on_progress=progress.update, on_notice=progress.notice)
             except (KeyboardInterrupt, DownloadCancelledError):
-                progress.notice(f"{model.name}: stopped, the next pull goes on from here")
+                progress.notice(
+                    f"{model.name}: stopped; the next `models pull` continues from here"
+                )
                 raise KeyboardInterrupt from None
         pulled.append(_state(model, store, []))
         if not as_json:
@@ -96,7 +98,7 @@ def pull(names: Sequence[str], as_json: bool) -> None:
     type=click.IntRange(min=64),
     default=4096,
     show_default=True,
-    help="Context length that memory is counted for.",
+    help="Context length that memory is computed for.",
 )
 @_json_option
 def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
@@ -133,7 +135,7 @@ def scan_models(as_json: bool) -> None:
         rows = [[f["keeper"], f["name"], _size(f["bytes"]), _summary(f)] for f in files]
         _print_table(["kept by", "name", "size", "what it is"], rows)
     else:
-        click.echo("No GGUF files found. `specchat models pull laptop` fetches a pair.")
+        click.echo("No GGUF files found. `specchat models pull laptop` downloads a pair.")
 
 
 @command.command()
@@ -144,9 +146,13 @@ def scan_models(as_json: bool) -> None:
     type=click.IntRange(min=1),
     required=True,
     metavar="E",
-    help="How many; more draft better and take longer.",
+    help="How many layers to keep; more layers draft better and take longer.",
 )
-@click.option("--output", type=click.Path(path_type=Path), help="Default: in the models folder.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="File to write; default: in the models folder.",
+)
 def layerskip(target: str, n_layers: int, output: Path | None) -> None:
     """Write the first E layers of TARGET as a model that drafts for it (--draft FILE).
 
@@ -264,8 +270,9 @@ def _explained(
         yield f"the target has {comparison.overlap:.0%} of the draft model's tokens"
     if comparison.mask_token is not None:
         yield (
-            f"it drafts all tokens in one pass if it was trained to (mask token "
-            f"{comparison.mask_token}), or token by token: what pays is found out while it drafts"
+            "it drafts all tokens in one pass if it was trained for that (mask token "
+            f"{comparison.mask_token}), else token by token; the faster way is found while "
+            "drafting"
         )
     yield from comparison.notices
     fits = "which fits" if memory["needed"] <= memory["available"] else "which does not fit"
@@ -277,7 +284,7 @@ def _explained(
 
 def _way(draft: GGUF, comparison: Comparison) -> str:
     if comparison.way == "head":
-        return f"as a head ({kind_of_head(draft)}) that reads its hidden states"
+        return f"as a head ({kind_of_head(draft)}), from its hidden states"
     return _WAYS[comparison.way]
 
 

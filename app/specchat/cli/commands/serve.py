@@ -26,11 +26,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     default=4,
     show_default=True,
     type=click.IntRange(1, 64),
-    help="Answers at the same time; each has its own context.",
+    help="Answers generated at the same time; each has a context of its own.",
 )
-@click.option("--ctx", type=click.IntRange(min=64), help="Context length of each, in tokens.")
+@click.option(
+    "--ctx", type=click.IntRange(min=64), help="Context length of each answer, in tokens."
+)
 @click.option("--threads", type=int, help="Threads for llama.cpp.")
-@click.option("--keys", type=_FILE, help="File with bearer keys, one a line.")
+@click.option("--keys", type=_FILE, help="File with bearer keys, one per line.")
 @click.option("--tls-cert", type=_FILE, help="Certificate chain (PEM).")
 @click.option("--tls-key", type=_FILE, help="Private key of the certificate (PEM).")
 @click.option(
@@ -38,12 +40,15 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     default=900,
     show_default=True,
     type=click.IntRange(min=10),
-    help="Seconds an idle session is kept.",
+    help="Seconds after which an idle session is forgotten.",
 )
 @click.option(
     "--grammars",
     is_flag=True,
-    help="Take grammars and JSON schemas from clients; a bad one can hold up everybody's answers.",
+    help=(
+        "Accept grammars and JSON schemas from clients; a bad one can slow down everybody's "
+        "answers."
+    ),
 )
 def command(
     profile: str | None,
@@ -64,7 +69,7 @@ def command(
     Listens beyond this computer only with a key, from SPECCHAT_SERVER_KEY or --keys.
     """
     if (tls_cert is None) != (tls_key is None):
-        raise click.UsageError("--tls-cert and --tls-key go together")
+        raise click.UsageError("--tls-cert and --tls-key must be given together")
     # Late, since these imports take longer than `--help` should.
     from specchat.server.listen import Listen
     from specchat.server.start import Wanted, start

@@ -82,10 +82,13 @@ def show(chat_id: int, as_json: bool) -> None:
     "--format",
     "form",
     type=click.Choice(["json", "markdown"]),
-    help="What to write; by default what the name of the file says, else JSON.",
+    help="Format; by default the one that the file's ending names, else JSON.",
 )
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path), help="The file; default: standard output."
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="File to write; default: standard output.",
 )
 def export(chat_ids: tuple[int, ...], form: str | None, output: Path | None) -> None:
     """Write chats, all of them where no ID is given, with all their branches.
@@ -131,11 +134,11 @@ def import_chats(file: Path, as_json: bool) -> None:
 
 @command.command("rm")
 @click.argument("chat_ids", metavar="ID...", type=_ID, nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def remove(chat_ids: tuple[int, ...], yes: bool) -> None:
     """Delete chats for good."""
     if not yes and not sys.stdin.isatty():
-        raise click.UsageError("add --yes: there is no terminal to ask on")
+        raise click.UsageError("there is no terminal to ask for confirmation: add --yes")
     with _store() as store:
         chats = [store.chat(i) for i in dict.fromkeys(chat_ids)]
         for chat in chats:

@@ -48,17 +48,19 @@ _WIDEST = 120
     type=click.IntRange(min=8),
     default=48,
     show_default=True,
-    help="Length of an answer.",
+    help="Most tokens of an answer.",
 )
 @click.option(
     "--draws",
     type=click.IntRange(min=100),
     default=4000,
     show_default=True,
-    help="Texts drawn at each place for the sampling check.",
+    help="Texts drawn at each position of the sampling check.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**32), help="Of the sampling check. Default: any.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32), help="Seed of the sampling check. Default: random."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the certificate as one JSON object.")
 def command(
     questions: tuple[str, ...],
     max_tokens: int,
@@ -78,7 +80,8 @@ def command(
     profile = select_profile(registry, settings, **profile_flags(flags))
     if is_url(profile.target):
         raise SpecchatError(
-            f"{profile.target} is elsewhere: run specchat verify where the target is"
+            f"{profile.target} is on a server: run specchat verify on the machine that runs the "
+            "target"
         )
     seed = secrets.randbits(32) if seed is None else seed
     asked = questions or QUESTIONS
@@ -184,4 +187,4 @@ def _sign(certificate: Certificate) -> None:
     if failed:
         click.echo(f"NOT certified: {', '.join(failed)} failed")
     else:
-        click.echo(f"certified {certificate.made_at:%Y-%m-%d}: the words are the target's own")
+        click.echo(f"certified {certificate.made_at:%Y-%m-%d}: the text is the target's own")

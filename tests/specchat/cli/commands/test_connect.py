@@ -31,9 +31,9 @@ def test_a_verify_server(tiny_model: Path, tmp_path: Path) -> None:
         assert (profile["target"], profile["draft"]) == (proxy.url, "smollm2-135m")
         assert len(server.service.sessions) == 0
         printed = specchat(tmp_path, "connect", server.url).stdout.decode()
-    assert "drafts, exactly, with any sampling; 512 tokens of context" in printed
+    assert "drafts, exactly, with any sampling; context of 512 tokens" in printed
     assert printed.count("arrives at once") == 2
-    assert "times as fast where the answer repeats what was said" in printed
+    assert "times as fast if the answer repeats earlier text" in printed
 
 
 def test_a_way_that_holds_streams_back_is_noticed(tiny_model: Path) -> None:

@@ -32,7 +32,7 @@ def test_each_check_is_a_line_and_each_remedy_another(
         "ok    Python           3.12",
         "warn  disk             little",
         "                       -> specchat models rm x",
-        "Causes, by what you see: docs/troubleshooting.md",
+        "Causes and remedies by symptom: docs/troubleshooting.md",
     ]
 
 

@@ -125,7 +125,7 @@ def test_ctrl_c_keeps_what_came_and_exits_130(tmp_path: Path, server: FileServer
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130
-    assert "the next pull goes on from here" in err
+    assert "the next `models pull` continues from here" in err
     assert "Traceback" not in err
     unfinished = {m["name"]: m["unfinished"] for m in models_json("list")["models"]}
     assert unfinished["small"] > 0
@@ -146,8 +146,16 @@ def test_a_pair_that_works_is_said_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("n_other", "way", "said"),
     [
-        (1, "tokens", "yes: other.gguf can draft for small.gguf, with the tokens that both have"),
-        (30, "text", "yes: other.gguf can draft for small.gguf, as text that is encoded for it"),
+        (
+            1,
+            "tokens",
+            "yes: other.gguf can draft for small.gguf, with the tokens that both vocabularies have",
+        ),
+        (
+            30,
+            "text",
+            "yes: other.gguf can draft for small.gguf, as text, which is then encoded for it",
+        ),
     ],
 )
 def test_a_pair_of_different_vocabularies_names_the_token_and_the_way(
@@ -178,9 +186,7 @@ def test_a_head_is_checked_against_the_target_that_it_was_made_for(tmp_path: Pat
     head = write_head(tmp_path / "head.gguf", weights, whole)
     result = models("check", str(whole), str(head))
     assert result.exit_code == 0
-    said = (
-        "yes: head.gguf can draft for whole.gguf, as a head (EAGLE-3) that reads its hidden states"
-    )
+    said = "yes: head.gguf can draft for whole.gguf, as a head (EAGLE-3), from its hidden states"
     assert said in result.stdout
     assert models_json("check", str(whole), str(head))["way"] == "head"
     write_head(head, weights, whole, metadata={"target_layers": [0, 1, 9]})
@@ -195,7 +201,7 @@ def test_a_block_head_is_told_by_its_kind(tmp_path: Path) -> None:
         weights = random_block_head(64, len(WORDS), layers=(0, 3), mask=1, **settings)
         head = write_head(tmp_path / "head.gguf", weights, whole)
         output = models("check", str(whole), str(head)).stdout
-        assert f"can draft for whole.gguf, as a head ({kind}) that reads its hidden" in output
+        assert f"can draft for whole.gguf, as a head ({kind}), from its hidden" in output
     write_head(head, weights, whole, metadata={"tokenizer.ggml.mask_token_id": None})
     result = models("check", str(whole), str(head))
     assert result.exit_code == 1
@@ -206,7 +212,7 @@ def test_a_model_that_drafts_in_one_pass_is_told_by_its_mask_token(tmp_path: Pat
     masked = write_gguf(tmp_path / "masked.gguf", extra={"tokenizer.ggml.mask_token_id": 7})
     models_json("pull", "small")
     output = models("check", "small", str(masked)).stdout
-    assert "it drafts all tokens in one pass if it was trained to (mask token 7)" in output
+    assert "it drafts all tokens in one pass if it was trained for that (mask token 7)" in output
     assert models_json("check", "small", str(masked))["mask_token"] == 7
     assert models_json("check", str(masked), "small")["mask_token"] is None
 

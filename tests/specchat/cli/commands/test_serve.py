@@ -87,7 +87,7 @@ def test_a_client_that_is_killed_frees_its_place(tmp_path: Path) -> None:
 
 def test_what_cannot_be_served_is_said_in_one_line(tmp_path: Path) -> None:
     for arguments, word in (
-        (["--host", "0.0.0.0"], b"lets others in"),
+        (["--host", "0.0.0.0"], b"can be reached from other computers"),
         (["--tls-cert", __file__], b"go together"),
         (["--target", "no-such-model"], b"no-such-model"),
     ):
@@ -125,7 +125,7 @@ def test_sigterm_ends_a_server_whose_model_hangs(tmp_path: Path) -> None:
         assert process.wait(40) == 1
         assert process.stdout is not None
         output = process.stdout.read().decode()
-    assert "the model hangs: the process ends without it" in output
+    assert "the model does not stop: ending the process without it" in output
     assert "Traceback" not in output
 
 

@@ -58,7 +58,7 @@ def test_the_certificate_is_short_and_says_of_what(tmp_path: Path) -> None:
     assert len(lines) < 20
     assert "smollm2-135m.gguf, Q4_1, sha256 b179c952" in done.stdout.decode()
     assert "seed 5" in lines[-2]
-    assert lines[-1].endswith("the words are the target's own")
+    assert lines[-1].endswith("the text is the target's own")
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -85,7 +85,9 @@ def test_a_check_that_fails_is_exit_code_1(
 def test_a_target_elsewhere_is_refused(tmp_path: Path) -> None:
     done = specchat(tmp_path, "verify", "--target", "http://127.0.0.1:9/")
     assert done.returncode == 1
-    assert done.stderr.decode().endswith("run specchat verify where the target is\n")
+    assert done.stderr.decode().endswith(
+        "run specchat verify on the machine that runs the target\n"
+    )
 
 
 @posix
