@@ -258,7 +258,10 @@ class Runtime:
     ) -> None:
         """`load` for a target on a server."""
         if self._offline:
-            raise SpecchatError(f"offline nothing is connected to, {profile.target} neither")
+            raise SpecchatError(
+                f"cannot connect to {profile.target}: specchat is offline (--offline or "
+                "SPECCHAT_OFFLINE)"
+            )
         network = self._network = self._network or NetworkThread()
         ready = await asyncio.to_thread(
             prepare_remote, profile, self._registry, network, keys, on_event, self._cancel_loading
