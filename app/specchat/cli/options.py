@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
+from specengine.core.limits import MAX_DRAFT
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-# The engine's own (a test compares them): importing it would slow every command down.
-MAX_DRAFT = 16
+# The settings' own (a test compares them): importing them would slow every command down.
 ON_LOSS = ("wait", "stop", "local")
 
 

@@ -14,10 +14,9 @@ import numpy as np
 
 from specengine.core.draft import Draft
 from specengine.core.drafter import Drafter, Offer
+from specengine.core.limits import MAX_DRAFT
 from specengine.core.tokens import Tokens, as_tokens
 from specengine.drafters.suffix_index import NOTHING, Matches, SuffixIndex
-
-_LONGEST_DRAFT = 16
 
 # Acceptance of the first draft token by where it was found and how sure the match is, until this
 # text has shown its own. Measured with the profile `laptop` on bench/prompts.jsonl, in answers that
@@ -121,10 +120,10 @@ def _copy(text: Tokens, position: int) -> list[int]:
     """What `text` says from `position` on. Where it ends it is taken to repeat itself, as if what
     was copied so far were already there; where another text begins the copy ends.
     """
-    tokens: list[int] = text[position : position + _LONGEST_DRAFT].tolist()
+    tokens: list[int] = text[position : position + MAX_DRAFT].tolist()
     if NOTHING in tokens:
         return tokens[: tokens.index(NOTHING)]
-    return (tokens * _LONGEST_DRAFT)[:_LONGEST_DRAFT]
+    return (tokens * MAX_DRAFT)[:MAX_DRAFT]
 
 
 def _certainty(length: int, agreed: bool) -> str:

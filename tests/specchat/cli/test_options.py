@@ -6,7 +6,6 @@ from click.testing import CliRunner
 
 from specchat.cli import options
 from specchat.config.settings import Settings
-from specengine.core import limits
 from specengine.drafters.registry import DRAFTERS
 from specengine.rules import RULES
 
@@ -18,8 +17,7 @@ def command(rule: str | None, **_: object) -> None:
     click.echo(rule)
 
 
-def test_the_flags_know_what_the_engine_knows() -> None:
-    assert options.MAX_DRAFT == limits.MAX_DRAFT
+def test_the_flags_know_what_the_settings_know() -> None:
     assert get_args(Settings.model_fields["on_loss"].annotation) == options.ON_LOSS
 
 

@@ -28,6 +28,7 @@ from specengine.cache.costs import PassCosts
 from specengine.core.cancel import AbortFlag
 from specengine.core.draft import Draft, Verdict
 from specengine.core.errors import BackendError, CancelledError
+from specengine.core.limits import MAX_DRAFT
 from specengine.core.tokens import Tokens
 from specengine.core.vocab import Vocab
 from specengine.rules import AcceptanceRule
@@ -41,7 +42,6 @@ T = TypeVar("T")
 _POLL_S = 0.05
 _ATTEMPTS = 4  # at one request
 _PAUSE_S = 0.5
-_MAX_DRAFT = 16
 _MOST_DRAWS = 16  # in one request, where a correction takes many tries
 
 
@@ -98,7 +98,7 @@ class ScoringTarget:
 
     @property
     def max_draft(self) -> int:
-        return 0 if self.doubt is not None or self._how.way == "alone" else _MAX_DRAFT
+        return 0 if self.doubt is not None or self._how.way == "alone" else MAX_DRAFT
 
     @property
     def plain_pass_s(self) -> float | None:
