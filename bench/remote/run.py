@@ -19,6 +19,7 @@ from typing import Any
 from remote.delay_line import DelayProxy, Line
 from remote.report import HybridReport, HybridSample, Way, rows_of
 from servers.specchat_serve import THREADS, cores, pinned, resolved, serving
+from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.verify_server import client as server
 from specchat.backends.verify_server.pair import RemoteOptions, RemotePair, wire_settings
 from specchat.backends.verify_server.preparation import PreparedRemote, prepare_remote
@@ -37,10 +38,9 @@ from specchat.wire.network import NetworkThread
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.core.cancel import AbortFlag
 from specengine.core.errors import SpecEngineError
-from specengine.core.events import Finished, Progress
+from specengine.core.events import Finished
 from specengine.core.statistics import Statistics
 from specengine.load.loaded_model import LoadOptions
-from specengine.load.request import AnswerRequest
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
 from specengine.stream.committed import Committed, Ended
@@ -257,7 +257,7 @@ class Client:
         if way == "asking":
             return pair.in_rounds(prompt, sampling, ASKING_DRAFT_LENGTH, most)
         events = pair.answer(
-            prompt, AnswerRequest(sampling, max_tokens=most, drafting=way == "hybrid")
+            prompt, AnswerOptions(sampling, max_tokens=most, drafting=way == "hybrid"), _nothing
         )
         finished = [event for event in events if isinstance(event, Finished)][-1]
         if finished.reason == "error":
@@ -311,5 +311,5 @@ def _count(event: Committed, stats: Statistics, started: float | None) -> float:
     return started
 
 
-def _nothing(event: Progress) -> None:
+def _nothing(event: object) -> None:
     """Nobody watches."""

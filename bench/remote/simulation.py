@@ -13,6 +13,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from specengine.core.limits import MAX_DRAFT
+
 PassSeconds = Callable[[int], float]
 """v(n): seconds of a target pass over n tokens."""
 
@@ -27,7 +29,7 @@ class Scene:
     """For each draft token."""
     acceptance: float
     """Chance that a draft token stands, where all before it did."""
-    max_draft: int = 16
+    max_draft: int = MAX_DRAFT
     """Draft tokens in a pass, at most."""
     longest_lead: int = 64
     """Draft tokens ahead of the committed ones, at most."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from specchat.backends.answer_options import AnswerOptions
-from specchat.backends.runtime import Event
+from specchat.backends.backend import Event
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
 from specengine.chat.chat_template import Turn

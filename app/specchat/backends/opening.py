@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from specchat.backends.backend import Backend
 from specchat.backends.openai_chat.server import ChatServer
 from specchat.backends.other_servers import PreparedChat, PreparedScoring
 from specchat.backends.pass_costs import CostStore
-from specchat.backends.scoring.pair import ScoringPair, open_scoring
+from specchat.backends.scoring.pair import open_scoring
 from specchat.backends.verify_server.pair import RemoteOptions, RemotePair
 from specchat.backends.verify_server.preparation import PreparedRemote
 from specchat.wire.network import NetworkThread
@@ -26,7 +28,7 @@ def open_remote(
     costs: CostStore,
     abort: AbortFlag,
     on_progress: Callable[[str, float], None],
-) -> RemotePair | ScoringPair | ChatServer:
+) -> Backend[Any]:
     """In the engine thread: load what drafts here. `on_progress(file name, fraction)`.
 
     Raises RemoteError, ModelFileError, BackendError, CancelledError.

@@ -11,16 +11,14 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from specchat.backends.answer_options import AnswerOptions, Missing
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.backend import Backend, Emit, Event
 from specchat.backends.kept_states import KeptStates
-from specchat.backends.openai_chat.server import ChatServer
+from specchat.backends.local import LocalBackend
 from specchat.backends.opening import open_remote
 from specchat.backends.pass_costs import CostStore
 from specchat.backends.preparation import prepare
-from specchat.backends.prompts import encode_prompt, next_prompt
-from specchat.backends.recall import copy_to_keep, recall
-from specchat.backends.scoring.pair import ScoringPair
-from specchat.backends.verify_server.pair import RemoteOptions, RemotePair
+from specchat.backends.verify_server.pair import RemoteOptions
 from specchat.backends.verify_server.preparation import PreparedRemote, prepare_remote
 from specchat.config import locations
 from specchat.errors import SpecchatError
@@ -31,28 +29,20 @@ from specchat.wire.keys import Keys
 from specchat.wire.network import NetworkThread
 from specengine.cache.context import SavedCache
 from specengine.chat.chat_template import Turn
-from specengine.chat.conversation import alternating
 from specengine.core.cancel import AbortFlag
 from specengine.core.errors import CancelledError, SpecEngineError
-from specengine.core.events import Chunk, Finished, Progress, Reviewed
+from specengine.core.events import Finished, Progress
 from specengine.core.statistics import Statistics
 from specengine.core.thread import EngineThread
 from specengine.llama.placement import GpuLayers
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
-from specengine.loop.inspection import InspectedRound
 from specengine.rules import LOSSY
 
 logger = logging.getLogger(__name__)
 
-Event = Progress | Chunk | Reviewed | Finished | InspectedRound
 T = TypeVar("T")
-_AnyPair = Pair | RemotePair | ScoringPair | ChatServer
 
-_NOT_REPRODUCIBLE = (
-    "this build of llama.cpp rounds by the width of a pass whatever is done about it: "
-    "--reproducible texts may differ at near-ties"
-)
 _LOSSY = "the rule {} is lossy: with drafts the text is not distributed as the target's own"
 
 
@@ -90,7 +80,7 @@ class Runtime:
         self._remote = remote or RemoteOptions()
         self._network: NetworkThread | None = None
         self._keys: Keys | None = None
-        self._pair: _AnyPair | None = None
+        self._backend: Backend[Any] | None = None
         self._is_answering = False
         self._running: Future[None] | None = None
         self._reading: Future[None] | None = None
@@ -122,9 +112,9 @@ class Runtime:
             freed=self.gpu_bytes,
         )
 
-        def open_() -> Pair:
+        def open_() -> LocalBackend:
             files = [path for path in (ready.target, ready.draft) if path is not None]
-            return Pair(
+            pair = Pair(
                 ready.target,
                 ready.draft,
                 method=ready.method,
@@ -139,25 +129,24 @@ class Runtime:
                 abort=self._abort,
                 on_progress=_loading(on_event),
             )
+            return LocalBackend(pair, self._states)
 
         await self._swap(profile, open_)
 
     @property
     def n_ctx(self) -> int:
         """Tokens of context that the loaded target has; 0 where that is not known."""
-        pair = self._pair
-        return 0 if pair is None or isinstance(pair, ChatServer) else pair.n_ctx
+        return 0 if self._backend is None else self._backend.n_ctx
 
     @property
     def placement(self) -> str:
         """What of the loaded models is on which GPU, in one line; empty where nothing is."""
-        pair = self._pair
-        return "" if pair is None or isinstance(pair, ChatServer) else pair.placement
+        return "" if self._backend is None else self._backend.placement
 
     @property
     def gpu_bytes(self) -> dict[str, int]:
         """What the loaded models take of each GPU's memory, by its name."""
-        return self._pair.gpu_bytes if isinstance(self._pair, Pair) else {}
+        return {} if self._backend is None else self._backend.gpu_bytes
 
     async def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
         """Answer the last of `turns`. Always ends with exactly one Finished, errors included."""
@@ -183,9 +172,7 @@ class Runtime:
 
     async def can_verify(self) -> bool:
         """Whether the loaded target is on a verify server that answers now."""
-        if not isinstance(self._pair, RemotePair) or self._network is None:
-            return False
-        return await asyncio.wrap_future(self._network.submit(self._pair.is_within_reach()))
+        return self._backend is not None and await self._backend.can_verify()
 
     async def read_ahead(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
         """Evaluate, while nobody waits, what the next prompt begins with: `turns`, and what is
@@ -213,12 +200,11 @@ class Runtime:
         self.stop_reading()
 
         def copy() -> tuple[str, SavedCache] | None:
-            pair = self._pair
-            if not isinstance(pair, Pair):
+            backend = self._backend
+            prompt = None if backend is None else backend.next_prompt(turns, typed, options)
+            if backend is None or prompt is None:
                 return None
-            prompt = next_prompt(pair, turns, typed, max_tokens=options.max_tokens)
-            saved = copy_to_keep(states, pair, prompt, chat_id)
-            return None if saved is None else (pair.state_key, saved)
+            return backend.copy_to_keep(prompt, options)
 
         try:
             copied = await asyncio.wrap_future(self._thread.submit(copy))
@@ -231,9 +217,10 @@ class Runtime:
         """Do `work` on the loaded pair in the engine thread, after whatever it is doing."""
 
         def job() -> T:
-            if not isinstance(self._pair, Pair):
+            pair = None if self._backend is None else self._backend.pair
+            if pair is None:
                 raise SpecchatError("no model is loaded")
-            return work(self._pair)
+            return work(pair)
 
         return await asyncio.wrap_future(self._thread.submit(job))
 
@@ -272,7 +259,7 @@ class Runtime:
                 profile, name=served.name, system=served.system, sampling=served.sampling
             )
 
-        def open_() -> RemotePair | ScoringPair | ChatServer:
+        def open_() -> Backend[Any]:
             return open_remote(
                 ready,
                 network,
@@ -286,15 +273,14 @@ class Runtime:
 
         await self._swap(profile, open_)
 
-    async def _swap(self, profile: Profile, open_: Callable[[], _AnyPair]) -> None:
+    async def _swap(self, profile: Profile, open_: Callable[[], Backend[Any]]) -> None:
         """Put what `open_` loads in the place of what is loaded."""
 
         def swap() -> None:
             self._unload()
             started = time.perf_counter()
-            self._pair = open_()
-            if not isinstance(self._pair, ChatServer):
-                self._pair.notices += other_context(profile, self._pair.n_ctx)
+            self._backend = open_()
+            self._backend.notices += other_context(profile, self._backend.n_ctx)
             self._load_s = time.perf_counter() - started
             self.profile = profile
 
@@ -324,22 +310,20 @@ class Runtime:
 
     def _read(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
         """In the engine thread. What goes wrong is told when the question is asked."""
-        pair = self._pair
-        if not isinstance(pair, Pair):
-            return
+        backend = self._backend
         try:
-            self._measure(pair, options, lambda _: None)
-            prompt = next_prompt(pair, turns, typed, max_tokens=options.max_tokens)
-            self._recall(pair, prompt, options)
-            pair.read_ahead(prompt, reproducible=options.reproducible)
+            prompt = None if backend is None else backend.next_prompt(turns, typed, options)
+            if backend is None or prompt is None:
+                return
+            self._measure(backend, options, lambda _: None)
+            backend.recall(prompt, options)
+            backend.read_ahead(prompt, options)
         except SpecEngineError as error:
             logger.info("not read ahead: %s", error)
         except Exception:
             logger.exception("reading ahead failed")
 
-    def _run(
-        self, turns: Sequence[Turn], options: AnswerOptions, emit: Callable[[Event], None]
-    ) -> None:
+    def _run(self, turns: Sequence[Turn], options: AnswerOptions, emit: Emit) -> None:
         """In the engine thread: hand on every event, and a Finished whatever happens."""
         try:
             if self._abort.is_set():
@@ -355,36 +339,18 @@ class Runtime:
             message = f"internal error ({type(error).__name__}: {error}); the log has more"
             emit(Finished("error", "", (), Statistics(), message))
 
-    def _answer(
-        self, turns: Sequence[Turn], options: AnswerOptions, emit: Callable[[Event], None]
-    ) -> Iterator[Event]:
-        pair = self._pair
-        if pair is None:
+    def _answer(self, turns: Sequence[Turn], options: AnswerOptions, emit: Emit) -> Iterator[Event]:
+        backend = self._backend
+        if backend is None:
             raise SpecchatError("no model is loaded")
-        said = (Missing() if isinstance(pair, Pair) else pair.missing).check(options)
-        if isinstance(pair, ChatServer):
-            yield from _answer_of(pair, turns, options, said)
-            return
-        prompt, notices = encode_prompt(pair, turns, max_tokens=options.max_tokens, raw=options.raw)
-        notices, pair.notices = (*said, *notices, *pair.notices), []  # those of loading: once
-        if not self._measure(pair, options, emit):
-            notices = (*notices, _NOT_REPRODUCIBLE)
-        if isinstance(pair, Pair):
-            self._recall(pair, prompt, options)
+        said = backend.support.check(options)
+        prompt, notices = backend.encode(turns, options)
+        notices, backend.notices = (*said, *notices, *backend.notices), []  # of loading: once
+        self._measure(backend, options, emit)
+        backend.recall(prompt, options)
         if options.drafting and self._earlier is not None and self.profile is not None:
-            pair.remember(self._earlier(self.profile.target))
-        # What happens on a server is not seen from here.
-        own: dict[str, Any] = {}
-        if isinstance(pair, Pair):
-            own = {
-                "on_prompt": lambda done, total: emit(Progress("prompt", done, total, "reading")),
-                "on_round": emit if options.inspect else None,
-            }
-        elif isinstance(pair, RemotePair):
-            own = {"begun": options.begun}
-        elif isinstance(pair, ScoringPair):
-            own = {"on_wait": lambda cause: emit(Progress("wait", 0, 0, cause))}
-        for event in pair.answer(prompt, options, **own):
+            backend.remember(self._earlier(self.profile.target))
+        for event in backend.answer(prompt, options, emit):
             if isinstance(event, Finished):
                 stats = replace(event.stats, load_s=self._load_s)
                 if event.rule in LOSSY and stats.drafted:
@@ -392,47 +358,17 @@ class Runtime:
                 event = replace(event, stats=stats, notices=(*notices, *event.notices))
             yield event
 
-    def _measure(
-        self,
-        pair: Pair | RemotePair | ScoringPair,
-        options: AnswerOptions,
-        emit: Callable[[Event], None],
-    ) -> bool:
-        """What has to be known of this machine, once per model. False where a reproducible answer
-        is asked for and cannot be had.
-        """
-        if options.drafting and options.draft_length is None:
-            # The controller has to know what it promises.
-            emit(Progress("measure", 0, 0, "this machine"))
-            if pair.calibrate():
-                self._costs.save(pair.files, pair.costs)
-        if options.reproducible and isinstance(pair, Pair):
-            emit(Progress("measure", 0, 0, "this machine"))
-            return pair.width_step is not None
-        return True
-
-    def _recall(self, pair: Pair, prompt: Sequence[int], options: AnswerOptions) -> None:
-        if self._states is not None and options.chat_id is not None:
-            recall(self._states, pair, prompt, options.chat_id)
+    def _measure(self, backend: Backend[Any], options: AnswerOptions, emit: Emit) -> None:
+        if backend.calibrate(options, emit):
+            self._costs.save(backend.files, backend.costs)
 
     def _unload(self) -> None:
-        if self._pair is not None:
-            pair, self._pair, self.profile = self._pair, None, None
-            self._costs.save(pair.files, pair.costs)
-            pair.close()
+        if self._backend is not None:
+            backend, self._backend, self.profile = self._backend, None, None
+            self._costs.save(backend.files, backend.costs)
+            backend.close()
 
 
 def _loading(on_event: Callable[[Progress], None]) -> Callable[[str, float], None]:
     """What the engine calls while it loads: a model's name, and how much of it is there."""
     return lambda name, done: on_event(Progress("load", round(1000 * done), 1000, name))
-
-
-def _answer_of(
-    server: ChatServer, turns: Sequence[Turn], options: AnswerOptions, said: tuple[str, ...]
-) -> Iterator[Event]:
-    """The answer of a target that verifies nothing, and therefore needs no ids."""
-    for event in server.answer(alternating(turns), options):
-        if isinstance(event, Finished):
-            alone = (f"{server.model} answered alone: {server.why}",) if options.drafting else ()
-            event = replace(event, notices=(*event.notices, *alone, *said))
-        yield event

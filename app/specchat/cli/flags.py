@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,10 @@ from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
 from specengine.sampling.json_schema import json_schema_to_gbnf
 
-_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "frequency_penalty")
 _SETTINGS = (
     *("threads", "gpu_layers", "draft_gpu_layers", "ctx"),
     *("offline", "on_loss", "key_over_http"),
 )
-_SAMPLING_FLAGS = (*_SAMPLING, "presence_penalty", "seed")
 
 
 def settings_of(flags: Mapping[str, Any]) -> Settings:
@@ -35,10 +34,9 @@ def profile_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def sampling_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The sampling settings among `flags`; raises SamplingError for a malformed bias."""
-    given: dict[str, Any] = {name: flags[name] for name in _SAMPLING_FLAGS}
-    if flags["logit_bias"]:
-        given["logit_bias"] = dict(_bias(text) for text in flags["logit_bias"])
-    return given
+    given = {name: flags[name] for name in SamplingParams.model_fields if name in flags}
+    biases = given.pop("logit_bias")
+    return given | ({"logit_bias": dict(_bias(text) for text in biases)} if biases else {})
 
 
 def to_answer_options(flags: Mapping[str, Any], sampling: SamplingParams) -> AnswerOptions:
@@ -46,17 +44,13 @@ def to_answer_options(flags: Mapping[str, Any], sampling: SamplingParams) -> Ans
     SamplingError for a rule that does not go with `sampling`.
     """
     make_rule(flags["rule"], sampling)  # here, before models are loaded and servers connected to
-    return AnswerOptions(
-        sampling=sampling,
-        max_tokens=flags["max_tokens"],
-        stop=tuple(flags["stop"]),
-        rule=flags["rule"],
-        draft_max=flags["draft_max"],
-        draft_length=flags["draft_length"],
-        drafting=not flags["no_draft"],
-        reproducible=flags["reproducible"],
-        grammar=_grammar(flags["grammar"], flags["json_schema"]),
-    )
+    own = {f.name: flags[f.name] for f in fields(AnswerOptions) if f.name in flags}
+    own |= {
+        "sampling": sampling,
+        "drafting": not flags["no_draft"],
+        "grammar": _grammar(flags["grammar"], flags["json_schema"]),
+    }
+    return AnswerOptions(**own)
 
 
 def _bias(text: str) -> tuple[int, float]:

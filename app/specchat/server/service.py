@@ -18,9 +18,10 @@ from specchat.server.refusal import Refusal
 from specchat.server.sessions import Answer, Session, Sessions
 from specchat.version import __version__
 from specchat.wire.messages import FEATURES, PROTOCOL
+from specengine.core.limits import MAX_DRAFT
 from specengine.files.gguf import GGUF
 from specengine.files.vocabulary_file import vocabulary_of
-from specengine.load.served import MAX_DRAFT, ServedModel
+from specengine.load.served import ServedModel
 from specengine.serve.generation import Generation
 from specengine.stream.committed import Committed, Event
 

@@ -19,8 +19,8 @@ from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session, now_us
 from specchat.wire.messages import PROTOCOL, Generate, Hint, NewSession
 from specengine.core.errors import BackendError, GrammarError
+from specengine.core.limits import MAX_DRAFT
 from specengine.llama.grammar import Grammar
-from specengine.load.served import MAX_DRAFT
 from specengine.sampling import SamplingParams
 from specengine.serve.generation import Generation
 from specengine.stream.committed import Committed, Ended, Event

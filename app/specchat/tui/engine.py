@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
 from specchat.backends.answer_options import AnswerOptions
-from specchat.backends.runtime import Event
+from specchat.backends.backend import Event
 from specchat.errors import SpecchatError
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from specchat.backends.answer_options import AnswerOptions
-from specchat.backends.runtime import Event
+from specchat.backends.backend import Event
 from specchat.chats import ChatStore
 from specchat.models.registry import Model, Profile, Registry
 from specchat.models.scan import Found

@@ -11,6 +11,7 @@ from pathlib import Path
 from specengine.cache.costs import PassCosts
 from specengine.cache.widths import STEPS
 from specengine.core.cancel import AbortFlag
+from specengine.core.limits import MAX_DRAFT
 from specengine.core.thread import EngineThread
 from specengine.files.gguf import read_gguf
 from specengine.llama.batch_cache import LlamaBatchCache
@@ -23,8 +24,6 @@ from specengine.serve.scheduler import Scheduler
 from specengine.serve.stable_parts import measure_costs, stable_step
 
 logger = logging.getLogger(__name__)
-
-MAX_DRAFT = 16
 
 
 @dataclass(frozen=True, slots=True)

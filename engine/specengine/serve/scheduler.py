@@ -20,6 +20,7 @@ import numpy as np
 
 from specengine.cache.costs import PassCosts
 from specengine.core.errors import BackendError, CancelledError, SpecEngineError
+from specengine.core.limits import MAX_DRAFT
 from specengine.core.tokens import Tokens
 from specengine.serve.allocation import allocate, padded
 from specengine.serve.batch_cache import BatchCache
@@ -74,7 +75,7 @@ class Scheduler:
         cache: BatchCache,
         eog: frozenset[int],
         *,
-        max_draft: int = 16,
+        max_draft: int = MAX_DRAFT,
         costs: PassCosts | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -59,10 +59,13 @@ def start(smollm_step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return started
 
 
+async def pair_of(runtime: Runtime) -> Pair:
+    return await runtime.run(lambda pair: pair)
+
+
 async def answer(runtime: Runtime, turns: list[Turn]) -> tuple[Turn, int]:
     """The answer, and how many passes it took."""
-    pair = runtime._pair
-    assert isinstance(pair, Pair)
+    pair = await pair_of(runtime)
     passes = pair.context.passes
     finished = [event async for event in runtime.answer(turns, OPTIONS)][-1]
     assert isinstance(finished, Finished)
@@ -105,8 +108,7 @@ async def test_a_prompt_that_was_read_ahead_is_answered_the_same_at_once(start: 
 async def test_an_answer_that_is_asked_for_ends_the_reading_at_once(start: Start) -> None:
     async with start() as runtime:
         expected, _ = await answer(runtime, [Turn("user", "Hello")])
-        pair = runtime._pair
-        assert isinstance(pair, Pair)
+        pair = await pair_of(runtime)
         reading = asyncio.create_task(runtime.read_ahead(QUESTION[:1], LONG, OPTIONS))
         await asyncio.sleep(0.05)
         assert not reading.done()
@@ -121,8 +123,7 @@ async def test_nothing_is_read_ahead_where_the_setting_says_so(
     async with start() as runtime:
         monkeypatch.setattr(runtime, "_reads_ahead", False)
         await runtime.read_ahead(QUESTION[:1], LONG, OPTIONS)
-        assert isinstance(runtime._pair, Pair)
-        assert runtime._pair.context.passes == 0
+        assert (await pair_of(runtime)).context.passes == 0
 
 
 async def test_what_others_may_not_read_is_not_kept_without_a_chat(start: Start) -> None:

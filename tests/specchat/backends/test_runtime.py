@@ -10,7 +10,8 @@ import pytest
 import pytest_asyncio
 
 from specchat.backends.answer_options import AnswerOptions
-from specchat.backends.runtime import Event, Runtime
+from specchat.backends.backend import Event
+from specchat.backends.runtime import Runtime
 from specchat.config import locations
 from specchat.models.registry import load_registry
 from specengine.chat.chat_template import Turn

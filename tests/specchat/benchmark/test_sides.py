@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from specchat.backends.answer_options import AnswerOptions
-from specchat.backends.runtime import Event, Runtime
+from specchat.backends.backend import Event
+from specchat.backends.runtime import Runtime
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.sides import LocalSide, default_names, local_sides
 from specengine.chat.chat_template import Turn

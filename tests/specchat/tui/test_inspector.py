@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from textual.widgets import OptionList, Static
 
-from specchat.backends.runtime import Event
+from specchat.backends.backend import Event
 from specchat.tui.screens.inspector import (
     InspectorScreen,
     Reply,

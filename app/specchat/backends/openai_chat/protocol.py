@@ -14,7 +14,7 @@ from specengine.load.request import AnswerRequest
 
 # What the protocol knows, and what llama-server, vLLM and others understand beside it. Whatever a
 # person has not set is the server's choice.
-_SAMPLING = (
+SAMPLING = (
     *("temperature", "top_p", "frequency_penalty", "presence_penalty", "seed"),
     *("top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n"),
 )
@@ -105,7 +105,7 @@ def chat_request(
     }
     sampling = request.sampling
     given = sampling.model_dump(mode="json", include=set(sampling.model_fields_set))
-    body |= {name: given[name] for name in _SAMPLING if given.get(name) is not None}
+    body |= {name: given[name] for name in SAMPLING if given.get(name) is not None}
     if bias := sampling.logit_bias:
         body["logit_bias"] = {token: max(_BAN, b) for token, b in bias.items()}
     if request.max_tokens is not None:

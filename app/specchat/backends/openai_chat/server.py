@@ -6,28 +6,34 @@ import asyncio
 import queue
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 import httpx
 from pydantic import ValidationError
 
-from specchat.backends.answer_options import Missing
+from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.backend import Backend, Emit
 from specchat.backends.openai_chat.prediction import may_be_predicted, text_to_edit
-from specchat.backends.openai_chat.protocol import Event, ListedModel, ModelList, chat_request
+from specchat.backends.openai_chat.protocol import (
+    SAMPLING,
+    Event,
+    ListedModel,
+    ModelList,
+    chat_request,
+)
+from specchat.backends.support import Support
 from specchat.wire.address import Address
 from specchat.wire.errors import RemoteError, TryAgainError
 from specchat.wire.http import check, explain, json_of, new_client
 from specchat.wire.keys import Key
 from specchat.wire.network import NetworkThread
 from specchat.wire.sse import EventReader
-from specengine.cache.costs import PassCosts
 from specengine.chat.chat_template import Turn
+from specengine.chat.conversation import alternating
 from specengine.chat.stop import StopFilter
 from specengine.core.cancel import AbortFlag
 from specengine.core.events import Chunk, Finished, FinishReason, Progress
 from specengine.core.statistics import Statistics
-from specengine.load.request import AnswerRequest
 
 _ATTEMPTS = 4  # at a server that is busy
 _POLL_S = 0.05
@@ -121,12 +127,11 @@ async def choose_model(client: ChatClient) -> ListedModel:
     raise RemoteError(f"{base} has several models ({shown}): name one, as in {base}#MODEL")
 
 
-class ChatServer:
-    """Answers in the place of a pair. Used in the engine thread."""
+class ChatServer(Backend[Sequence[Turn]]):
+    """Answers in the place of a pair."""
 
-    files: tuple[Path, ...] = ()
-    costs: Mapping[str, PassCosts] = {}
-    missing = Missing(
+    support = Support(
+        {*SAMPLING, "logit_bias", "max_tokens", "stop", "drafting"},
         refused={
             "grammar": "servers of the OpenAI protocol take none, nor a --json-schema",
             "logprobs": "servers of the OpenAI protocol are not asked for any",
@@ -134,7 +139,8 @@ class ChatServer:
         },
         moot={
             **dict.fromkeys(
-                ("rule", "draft_max", "draft_length"), "nothing is drafted for this server"
+                ("rule", "drafter", "draft_max", "draft_length"),
+                "nothing is drafted for this server",
             ),
             "reproducible": "this server does not say whether it repeats a text bit for bit",
         },
@@ -153,6 +159,7 @@ class ChatServer:
         """`why`: the reason that a person is given for answers without drafts. `predicts`: send
         the text that is to be edited as a prediction, as long as the server makes use of it.
         """
+        self.notices = []
         self.model = model
         self.why = why or "its server cannot verify drafts"
         self._client = client
@@ -160,27 +167,30 @@ class ChatServer:
         self._abort = abort
         self._predicts = predicts
 
+    def encode(
+        self, turns: Sequence[Turn], options: AnswerOptions
+    ) -> tuple[Sequence[Turn], tuple[str, ...]]:
+        return alternating(turns), ()
+
     def answer(
-        self,
-        turns: Sequence[Turn],
-        request: AnswerRequest,
+        self, prompt: Sequence[Turn], options: AnswerOptions, emit: Emit
     ) -> Iterator[Progress | Chunk | Finished]:
         """The target's answer, from waiting to its end. Reasoning stands in <think> tags."""
         prediction = None
-        if self._predicts and may_be_predicted(request):
-            prediction = text_to_edit(turns)
+        if self._predicts and may_be_predicted(options):
+            prediction = text_to_edit(prompt)
         body = chat_request(
             self._client.address,
             self.model,
-            turns,
-            request,
+            prompt,
+            options,
             prediction=prediction,
         )
         arrivals: queue.SimpleQueue[_Arrival] = queue.SimpleQueue()
         task = self._network.start(
             self._receive(body, arrivals), lambda cause: arrivals.put(_Failed(cause))
         )
-        answer = _Answer(request.stop, request.max_tokens)
+        answer = _Answer(options.stop, options.max_tokens)
         try:
             while not answer.ended:
                 if self._abort.is_set():
@@ -195,7 +205,11 @@ class ChatServer:
             task.cancel()
         if prediction is not None and answer.reason != "cancelled":
             self._predicts = answer.prediction is not None
-        yield from answer.finish()
+        for event in answer.finish():
+            if isinstance(event, Finished) and options.drafting:
+                alone = f"{self.model} answered alone: {self.why}"
+                event = replace(event, notices=(*event.notices, alone))
+            yield event
 
     def close(self) -> None:
         self._network.call(self._client.close())

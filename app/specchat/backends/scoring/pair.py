@@ -11,31 +11,34 @@ from pathlib import Path
 
 import httpx
 
-from specchat.backends.answer_options import Missing
+from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.answer_room import answer_room
+from specchat.backends.backend import Backend, Emit, Event
 from specchat.backends.draft_model import load_draft_model
 from specchat.backends.openai_chat.server import ChatClient, ChatServer
+from specchat.backends.prompts import encode_prompt
 from specchat.backends.scoring.client import ScoringClient
 from specchat.backends.scoring.dialect import Capabilities, Dialect
 from specchat.backends.scoring.proof import Proof, prove
 from specchat.backends.scoring.sglang import SGLang
 from specchat.backends.scoring.target import ScoringTarget, Verification
 from specchat.backends.scoring.vllm import VLLM
+from specchat.backends.support import TOKENS, Support
 from specchat.wire.address import Address
 from specchat.wire.errors import RemoteError, TryAgainError
 from specchat.wire.http import explain
 from specchat.wire.keys import Key
 from specchat.wire.network import NetworkThread
 from specengine.cache.costs import PassCosts
+from specengine.chat.chat_template import Turn
 from specengine.control.controller import AdaptiveDraftLength
 from specengine.core.cancel import AbortFlag
-from specengine.core.events import Chunk, Finished
+from specengine.core.events import Finished, Progress
 from specengine.llama.model import LlamaModel
 from specengine.llama.placement import summary
 from specengine.llama.vocab import LlamaVocab
 from specengine.load.drafting import Drafting, DraftMethod, with_length
 from specengine.load.loaded_model import LoadedModel, LoadOptions
-from specengine.load.request import AnswerRequest
 from specengine.loop.generate import generate
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
@@ -54,6 +57,9 @@ best first.
 _TIES = 5  # most probable tokens to ask for where one would do: exact ties are to be seen
 _PROOF_S = 60.0
 _NO_SEED = "--seed: with these settings the server draws, and no seed repeats it"
+_SAMPLING = frozenset({"temperature", "top_k", "top_p", "min_p", "seed", "logit_bias"}) | {
+    *("repeat_penalty", "frequency_penalty", "presence_penalty")
+}
 _RULES: dict[Way, str] = {"rows": "coupled", "draws": "token", "alone": "coupled"}
 
 
@@ -130,7 +136,7 @@ def open_scoring(
     return ScoringPair(server, client, proof, loaded, method, network, abort, notices)
 
 
-class ScoringPair:
+class ScoringPair(Backend[Sequence[int]]):
     """As `specengine.load.pair.Pair`; made, used and closed in the engine thread."""
 
     def __init__(
@@ -159,11 +165,11 @@ class ScoringPair:
         self._controllers: dict[tuple[Way, int], AdaptiveDraftLength] = {}
 
     @property
-    def missing(self) -> Missing:
-        """What the server's interface has no room for."""
+    def support(self) -> Support:
         name = self._client.dialect.name
         no_room = f"{name}'s interface has no room for it"
-        return Missing(
+        return Support(
+            _SAMPLING | TOKENS,
             refused={
                 "grammar": f"{no_room}, nor for --json-schema",
                 **dict.fromkeys(("logprobs", "typical_p", "repeat_last_n"), no_room),
@@ -192,40 +198,38 @@ class ScoringPair:
     def costs(self) -> dict[str, PassCosts]:
         return {self._draft.costs_name: self._draft.context.costs}
 
-    def calibrate(self) -> bool:
-        """Measure the draft model, if that was never done; whether it was done now."""
-        if self._draft.is_calibrated:
+    def calibrate(self, options: AnswerOptions, emit: Emit) -> bool:
+        if not options.drafting or options.draft_length is not None or self._draft.is_calibrated:
             return False
+        emit(Progress("measure", 0, 0, "this machine"))
         self._draft.calibrate()
         return True
 
     def remember(self, texts: Iterable[Sequence[int]]) -> None:
-        """As `Drafting.remember`."""
         self._drafting.remember(texts)
 
-    def answer(
-        self,
-        prompt: Sequence[int],
-        request: AnswerRequest,
-        *,
-        on_wait: Callable[[str], None] = lambda cause: None,
-    ) -> Iterator[Chunk | Finished]:
-        """As `Pair.answer`, but for what is `missing`; the sampling settings decide
-        how drafts are verified. `on_wait` is told why nothing comes, where the server is busy or
-        out of reach. Raises RemoteError for a rule that these settings do not have.
+    def encode(
+        self, turns: Sequence[Turn], options: AnswerOptions
+    ) -> tuple[Sequence[int], tuple[str, ...]]:
+        return encode_prompt(self, turns, options)
+
+    def answer(self, prompt: Sequence[int], options: AnswerOptions, emit: Emit) -> Iterator[Event]:
+        """The sampling settings decide how drafts are verified. `emit` hears why nothing comes,
+        where the server is busy or out of reach. Raises RemoteError for a rule that these settings
+        do not have.
         """
         for costs in (self._target_costs, *self.costs.values()):
             costs.begin()
         name = self._client.dialect.name
-        sampling = request.sampling
-        limit = answer_room(len(prompt), self.n_ctx, request.max_tokens)
+        sampling = options.sampling
+        limit = answer_room(len(prompt), self.n_ctx, options.max_tokens)
         way = way_to_verify(sampling, self._capabilities.prompt_top_n)
         greedy = "greedy" if sampling.temperature == 0 else None
-        if request.rule not in (None, _RULES[way], greedy):
+        if options.rule not in (None, _RULES[way], greedy):
             raise RemoteError(
-                f"with these settings {name} has the rule {_RULES[way]}, not {request.rule}"
+                f"with these settings {name} has the rule {_RULES[way]}, not {options.rule}"
             )
-        longest = request.longest_draft
+        longest = options.longest_draft
         how = Verification(
             way, sampling, make_rule(_RULES[way], sampling), self._top_n(way, sampling)
         )
@@ -238,16 +242,16 @@ class ScoringPair:
             self._target_costs,
             self.abort,
             until=len(prompt) + limit,
-            on_wait=on_wait,
+            on_wait=lambda cause: emit(Progress("wait", 0, 0, cause)),
         )
         adaptive = self._controllers.setdefault(
             (way, longest), AdaptiveDraftLength(self._target_costs.seconds, longest=longest)
         )
-        method = "none" if way == "alone" else request.method(self.method)
+        method = "none" if way == "alone" else options.method(self.method)
         drafters, controller = with_length(
             self._drafting.drafters(method, Transforms(sampling), how.rule),
             adaptive,
-            request.draft_length,
+            options.draft_length,
             longest,
         )
         with closing(target):
@@ -257,11 +261,11 @@ class ScoringPair:
                 controller,
                 prompt,
                 max_tokens=limit,
-                stop=request.stop,
+                stop=options.stop,
                 abort=self.abort,
             ):
                 if isinstance(event, Finished):
-                    notices = self._notices(way, target.doubt) if request.drafting else ()
+                    notices = self._notices(way, target.doubt) if options.drafting else ()
                     if self._ignores_seed(way, sampling, target.doubt):
                         notices = (*notices, _NO_SEED)
                     event = replace(event, notices=(*notices, *event.notices))

@@ -12,16 +12,19 @@ from typing import Any
 
 import httpx
 
-from specchat.backends.answer_options import Missing
+from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.answer_room import answer_room
+from specchat.backends.backend import Backend, Emit
 from specchat.backends.draft_model import load_draft_model
+from specchat.backends.prompts import encode_prompt
+from specchat.backends.support import SAMPLING, TOKENS, Support
 from specchat.backends.verify_server.preparation import PreparedRemote
 from specchat.backends.verify_server.stream import Connection, OnLoss, RemoteStream, Request
 from specchat.backends.verify_server.vocabulary import load_vocabulary
 from specchat.wire.errors import RemoteError
-from specchat.wire.messages import FEATURES
 from specchat.wire.network import NetworkThread
 from specengine.cache.costs import PassCosts
+from specengine.chat.chat_template import Turn
 from specengine.core.cancel import AbortFlag
 from specengine.llama.grammar import Grammar
 from specengine.llama.placement import summary
@@ -61,7 +64,7 @@ class RemoteOptions:
     """Send keys where everybody on the way can read them, too."""
 
 
-class RemotePair:
+class RemotePair(Backend[Sequence[int]]):
     """Made, used and closed in the engine thread."""
 
     def __init__(
@@ -80,9 +83,11 @@ class RemotePair:
         self._network = network
         self._remote = remote
         self._n_ctx = ready.n_ctx
-        self.missing = Missing(
-            {name: _WITHOUT[name] for name in FEATURES if name not in ready.features},
-            {} if ready.reproducible else {"reproducible": _NOT_REPRODUCIBLE},
+        bitwise = {"reproducible"} if ready.reproducible else set()
+        self._support = Support(
+            SAMPLING | TOKENS | ready.features | bitwise,
+            refused=_WITHOUT,
+            moot={"reproducible": _NOT_REPRODUCIBLE},
         )
         self._connection = Connection(ready.server, ready.fingerprint)
         self._draft: LoadedModel | None = None
@@ -99,6 +104,10 @@ class RemotePair:
                 self._vocabulary.close()
                 raise
         self._drafting = Drafting(self.vocab, self._draft, ready.vocabularies)
+
+    @property
+    def support(self) -> Support:
+        return self._support
 
     @property
     def placement(self) -> str:
@@ -122,51 +131,46 @@ class RemotePair:
     def costs(self) -> dict[str, PassCosts]:
         return {} if self._draft is None else {self._draft.costs_name: self._draft.context.costs}
 
-    def calibrate(self) -> bool:
-        """What a pass costs, the server knows; and drafts cost nothing that is needed here."""
-        return False
-
     def remember(self, texts: Iterable[Sequence[int]]) -> None:
-        """As `Drafting.remember`."""
         self._drafting.remember(texts)
 
-    def answer(
-        self,
-        prompt: Sequence[int],
-        request: AnswerRequest,
-        *,
-        begun: PartialAnswer | None = None,
-    ) -> Iterator[Event]:
-        """As `Pair.answer`, but for what is `missing`. A server is always as
-        `reproducible` as it can be. Goes on with the answer `begun`, where there is one, and
-        verifies what of it is not. Raises RemoteError for a rule that servers do not have,
-        SamplingError for `greedy` above temperature 0.
+    def encode(
+        self, turns: Sequence[Turn], options: AnswerOptions
+    ) -> tuple[Sequence[int], tuple[str, ...]]:
+        return encode_prompt(self, turns, options)
+
+    def answer(self, prompt: Sequence[int], options: AnswerOptions, emit: Emit) -> Iterator[Event]:
+        """Goes on with `options.begun`, where there is one, and verifies what of it is not.
+
+        Raises RemoteError for a rule that servers do not have, SamplingError for `greedy` above
+        temperature 0.
         """
-        if request.rule not in _RULES:
+        begun = options.begun
+        if options.rule not in _RULES:
             raise RemoteError(
-                f"a target on a verify server has the rule coupled, not {request.rule}"
+                f"a target on a verify server has the rule coupled, not {options.rule}"
             )
         follows = None
-        if request.grammar is not None:  # raises where it cannot be used, before anything is sent
-            follows = Grammar(request.grammar, self.vocab.handle, len(prompt), self.abort)
-        most = answer_room(len(prompt), self._n_ctx, request.max_tokens)
-        sampling = request.sampling
+        if options.grammar is not None:  # raises where it cannot be used, before anything is sent
+            follows = Grammar(options.grammar, self.vocab.handle, len(prompt), self.abort)
+        most = answer_room(len(prompt), self._n_ctx, options.max_tokens)
+        sampling = options.sampling
         seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
         verified: tuple[int, ...] = ()
         if begun is not None:
             seed, verified = begun.unverified.seed, begun.tokens[: begun.unverified.token]
         sampling = sampling.model_copy(update={"seed": seed})
-        acceptance = make_rule(request.rule or "coupled", sampling)
+        acceptance = make_rule(options.rule or "coupled", sampling)
         wanted = Request(
             wire_settings(sampling),
             seed,
             most - len(verified),
             self._remote.patience_ms,
             self._on_loss(begun),
-            _further(len(prompt), request),
+            _further(len(prompt), options),
         )
-        lengths = [n for n in (request.draft_max, request.draft_length) if n is not None]
-        method = request.method(self.method)
+        lengths = [n for n in (options.draft_max, options.draft_length) if n is not None]
+        method = options.method(self.method)
         return answer_with_hints(
             RemoteStream(self._network, self._connection, [*prompt, *verified], wanted),
             self.vocab,
@@ -174,13 +178,22 @@ class RemotePair:
             prompt,
             seed=seed,
             max_tokens=most,
-            stop=request.stop,
+            stop=options.stop,
             abort=self.abort,
             draft_max=min(lengths, default=None),
             begun=begun,
         )
 
-    async def is_within_reach(self) -> bool:
+    async def can_verify(self) -> bool:
+        return await asyncio.wrap_future(self._network.submit(self._is_within_reach()))
+
+    def close(self) -> None:
+        if self._draft is not None:
+            self._draft.close()
+        self._vocabulary.close()
+        self._network.call(self._goodbye())
+
+    async def _is_within_reach(self) -> bool:
         """Whether the server answers now; in the network thread."""
         try:
             async with asyncio.timeout(_REACH_S):
@@ -188,12 +201,6 @@ class RemotePair:
         except (httpx.TransportError, TimeoutError):
             return False
         return True
-
-    def close(self) -> None:
-        if self._draft is not None:
-            self._draft.close()
-        self._vocabulary.close()
-        self._network.call(self._goodbye())
 
     def _on_loss(self, begun: PartialAnswer | None) -> OnLoss:
         """Only a draft model can go on alone; and not where its words are to be verified."""

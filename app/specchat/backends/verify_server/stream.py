@@ -24,6 +24,7 @@ from specchat.backends.verify_server.client import (
 from specchat.wire.errors import RemoteError, TryAgainError
 from specchat.wire.http import explain, is_certificate_error
 from specchat.wire.network import NetworkThread
+from specengine.core.limits import MAX_DRAFT
 from specengine.core.logprobs import TokenLogprobs
 from specengine.core.tokens import common_prefix
 from specengine.stream.committed import Committed, Ended
@@ -53,7 +54,7 @@ class Connection:
     session: str | None = None
     known: Transcript = field(default_factory=Transcript)
     """What the server knows of the transcript, as far as it told."""
-    max_draft: int = 16
+    max_draft: int = MAX_DRAFT
     round_trip_s: float | None = None
     pass_s: float | None = None
     streams_hints: bool = True

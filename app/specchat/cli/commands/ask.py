@@ -31,6 +31,7 @@ from specchat.printable import one_line
 from specengine.chat.chat_template import Turn
 from specengine.core.errors import CancelledError
 from specengine.core.events import Finished, Progress
+from specengine.core.limits import MAX_LOGPROBS
 from specengine.loop.inspection import InspectedRound
 
 _INTERRUPTED = 130
@@ -43,27 +44,25 @@ _INTERRUPTED = 130
 @click.option("--raw", is_flag=True, help="Send the prompt as it is, without a chat template.")
 @click.option(
     "--logprobs",
-    type=click.IntRange(0, 100),
+    type=click.IntRange(0, MAX_LOGPROBS),
     metavar="N",
     help="Report log-probabilities in the JSON, with N alternatives for each token.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object at the end instead of the text."
 )
-def command(
-    prompt: str | None, raw: bool, logprobs: int | None, as_json: bool, **flags: Any
-) -> int:
+def command(prompt: str | None, as_json: bool, **flags: Any) -> int:
     """Answer PROMPT; standard input that is not a terminal is appended to it."""
-    if logprobs is not None and not as_json:
+    if flags["logprobs"] is not None and not as_json:
         raise click.UsageError("--logprobs is reported in JSON only: add --json")
-    if raw and flags["system"] is not None:
+    if flags["raw"] and flags["system"] is not None:
         raise click.UsageError("--raw sends no system message: remove --system")
     log_to_file()
     settings = settings_of(flags)
     registry = load_registry(locations.registry_file())
     profile = select_profile(registry, settings, **profile_flags(flags))
     sampling = select_sampling(profile, settings, sampling_flags(flags))
-    options = replace(to_answer_options(flags, sampling), raw=raw, logprobs=logprobs)
+    options = to_answer_options(flags, sampling)
     question = _question(prompt)
 
     def asked(loaded: Profile) -> tuple[list[Turn], AnswerOptions]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.openai_chat.server import ChatClient, ChatServer, choose_model
 from specchat.errors import SpecchatError
 from specchat.wire.address import parse_address
@@ -16,7 +17,6 @@ from specchat.wire.network import NetworkThread
 from specengine.chat.chat_template import Turn
 from specengine.core.cancel import AbortFlag
 from specengine.core.events import Finished
-from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 from support.chat_stand_in import ChatStandIn, Reply, chat_stand_in, events
 from support.command_line import specchat
@@ -265,9 +265,9 @@ async def test_our_own_server_speaks_it_too(server: VerifyServer) -> None:
     network = NetworkThread()
     client = ChatClient(parse_address(server.url), None)
     chat = ChatServer(client, network.call(choose_model(client)).id, network, AbortFlag())
-    request = AnswerRequest(SamplingParams(temperature=0.7, seed=4), max_tokens=6)
+    options = AnswerOptions(SamplingParams(temperature=0.7, seed=4), max_tokens=6)
     ask_twice = [
-        list(chat.answer([Turn("user", "Tell a story about a fox.")], request))[-1]
+        list(chat.answer([Turn("user", "Tell a story about a fox.")], options, print))[-1]
         for _ in range(2)
     ]
     chat.close()

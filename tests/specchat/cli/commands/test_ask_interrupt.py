@@ -11,7 +11,7 @@ import click
 import pytest
 
 from specchat.backends.answer_options import AnswerOptions
-from specchat.backends.runtime import Event
+from specchat.backends.backend import Event
 from specchat.cli.commands import ask
 from specchat.models.registry import Profile
 from specengine.chat.chat_template import Turn
