@@ -111,8 +111,10 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM there")
 def test_sigterm_ends_a_server_whose_model_hangs(tmp_path: Path) -> None:
     port = free_port()
-    hangs = "import time; from specengine.serve.scheduler import Scheduler as S; "
-    hangs += "S._admit = lambda self: self._waiting and time.sleep(1000); "
+    hanging = tmp_path / "hanging"
+    hangs = "import pathlib, time; from specengine.serve.scheduler import Scheduler as S; "
+    hang = f"(pathlib.Path({str(hanging)!r}).touch(), time.sleep(1000))"
+    hangs += f"S._admit = lambda self: self._waiting and {hang}; "
     body = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
     with (
         serving(tmp_path, port, before=hangs) as process,
@@ -121,8 +123,12 @@ def test_sigterm_ends_a_server_whose_model_hangs(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{port}/v1/chat/completions"
         with client.stream("POST", url, json=body) as stream:
             next(stream.iter_lines())
+            deadline = time.monotonic() + 60
+            while not hanging.exists():
+                assert time.monotonic() < deadline, "the model does not hang"
+                time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(40) == 1
+        assert process.wait(120) == 1
         assert process.stdout is not None
         output = process.stdout.read().decode()
     assert "the model does not stop: ending the process without it" in output
