@@ -87,7 +87,7 @@ class BlockContext(FeatureContext[BlockHead]):
         """
         missing = self.missing(text)
         if missing is None:
-            raise BackendError("the target does not hold what the head reads of it")
+            raise BackendError("the target's cache lacks hidden states that the head needs")
         n = len(text) - 1
         self._drop_after(n - missing)
         started = self.decode_s

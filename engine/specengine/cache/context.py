@@ -29,19 +29,19 @@ class KVCache(Protocol):
     """One model with one sequence in its KV cache, at the level of llama.cpp's calls."""
 
     n_ctx: int
-    """Tokens that the cache may hold."""
+    """Most tokens that the cache can hold."""
     n_vocab: int
     n_batch: int
-    """Tokens that one `decode` may take."""
+    """Most tokens of one `decode`."""
     max_rows: int
-    """Rows of logits that one `decode` may return."""
+    """Most rows of logits that one `decode` returns."""
     drops_freely: bool
-    """Whether it can drop any suffix, and that again and again, without evaluating anything."""
+    """Whether it can drop any suffix, any number of times, without evaluating tokens again."""
 
     decode_s: float
     """Seconds spent inside decode and synchronize calls so far."""
     passes: int
-    """`decode` calls so far."""
+    """Number of `decode` calls so far."""
 
     def decode(self, tokens: Tokens, pos: int, rows: slice) -> Logits:
         """Evaluate `tokens` at positions `pos`…, return the logits of `tokens[rows]`.
@@ -234,7 +234,10 @@ class Context:
         """The first `known` tokens are held already."""
         n = len(tokens)
         if not 1 <= last <= min(n, self._cache.max_rows):
-            raise ValueError(f"{last} rows asked of {n} tokens, at most {self._cache.max_rows}")
+            raise ValueError(
+                f"{last} rows of {n} tokens asked for, but the cache returns at most "
+                f"{self._cache.max_rows}"
+            )
         if n > self._cache.n_ctx:
             raise ContextFullError(
                 f"{n} tokens do not fit into a context of {self._cache.n_ctx}: "
@@ -309,7 +312,7 @@ def _chunks(
     chunks = []
     while end - start > widest:
         width = min(widest, first_row - start)
-        assert width >= width_step, "a batch has no room for the rows and a step"
+        assert width >= width_step, "a batch has no room for its rows and one step"
         chunks.append((start, start + width - width % width_step))
         start = chunks[-1][1]
     chunks.append((start, end))

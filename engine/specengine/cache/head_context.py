@@ -82,7 +82,7 @@ class HeadContext(FeatureContext[Head]):
         verified = len(tokens) - 1 - drafted
         missing = self.missing(tokens[: len(tokens) - drafted])
         if missing is None:
-            raise BackendError("the target does not hold what the head reads of it")
+            raise BackendError("the target's cache lacks hidden states that the head needs")
         if drafted and self._goes_on(tokens, verified):
             return self._step(tokens)
         self._drop_after(verified - missing)

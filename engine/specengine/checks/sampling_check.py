@@ -33,8 +33,8 @@ class Branches:
 
     target: dict[Text, Distribution]
     drafter: dict[Text, Distribution | int]
-    """What a draft token is drawn from, or the one token that a deterministic drafter proposes. A
-    text without an entry is one that the drafter has no guess for.
+    """The distribution that a draft token is drawn from, or the one token that a deterministic
+    drafter proposes. A text without an entry is one that the drafter proposes nothing for.
     """
 
     def law(self) -> tuple[list[Text], Distribution]:

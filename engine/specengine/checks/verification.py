@@ -22,7 +22,7 @@ from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
 
 FALSE_ALARM = 0.001
-"""How often the sampling check fails where nothing is wrong."""
+"""How often the sampling check fails although nothing is wrong."""
 
 _GREEDY = SamplingParams(temperature=0)
 _SEEDED = SamplingParams(temperature=1, seed=7)
@@ -36,13 +36,13 @@ class Plan:
     """What to check, and how thoroughly."""
 
     prompts: tuple[tuple[int, ...], ...]
-    """Token ids to answer."""
+    """Token ids of the prompts to answer."""
     seed: int
-    """Of the sampling check; another seed makes other draws."""
+    """Seed of the sampling check; another one makes other draws."""
     max_tokens: int = 48
     draft_lengths: tuple[int, ...] = (1, 4, 8)
     draws: int = 4000
-    """Texts that are drawn at each position with each rule."""
+    """How many texts are drawn at each position with each rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,13 @@ class _Verification:
         self._on_progress("padding", 0, 0)
         step = self._pair.width_step
         detail = (
-            "no padding makes rows independent of their neighbours: "
-            "reproducible texts may differ at near-ties"
+            "no padding makes rows independent of the rest of the pass: reproducible texts may "
+            "differ at near-ties"
             if step is None
-            else f"passes over multiples of {step} tokens give a row the same bits in any company"
+            else (
+                f"passes padded to multiples of {step} tokens give a row the same bits whatever "
+                "else is in the pass"
+            )
         )
         return Check("padding", step is not None, detail, {"width_step": step})
 
@@ -115,8 +118,10 @@ class _Verification:
         detail = (
             f"{len(different)} of {texts} texts differ from the target's own: {different[0]}"
             if different
-            else f"{texts} texts of {tokens} tokens, greedy and seeded, with {drafted} tokens "
-            "drafted: every bit is that of the target alone"
+            else (
+                f"{texts} texts of {tokens} tokens, greedy and seeded, with {drafted} tokens "
+                "drafted: all identical, bit for bit, to those of the target alone"
+            )
         )
         figures = {"texts": texts, "tokens": tokens, "drafted": drafted, "different": different}
         return Check("reproducible", not different, detail, figures)
@@ -139,9 +144,9 @@ class _Verification:
         others = sum(len(ties.others) for ties in found)
         widest = max(ties.widest_gap for ties in found)
         detail = (
-            f"{n - others} of {n} greedy tokens are the maximum of a one-token pass, the other "
-            f"{others} lie at most {widest:.2g} nats below it (bound {NEAR_TIE}); {drafted} tokens "
-            f"were drafted, {same} of {len(found)} texts equal the target's own"
+            f"{n - others} of {n} greedy tokens are the most probable of a one-token pass, the "
+            f"other {others} are at most {widest:.2g} nats below it (bound {NEAR_TIE}); "
+            f"{drafted} tokens were drafted, {same} of {len(found)} texts equal the target's own"
         )
         figures = {
             "tokens": n,
@@ -173,9 +178,10 @@ class _Verification:
                 done += 1
         lowest = min(p for values in p_values.values() for p in values)
         detail = (
-            f"{plan.draws} texts of two tokens at each of {len(plan.prompts)} places with each of "
-            f"{', '.join(_SAMPLING_RULES)}: chi-square p-values from {lowest:.2g} up (limit "
-            f"{limit:.2g}, which a sound build misses once in {1 / FALSE_ALARM:.0f} runs)"
+            f"{plan.draws} texts of two tokens at each of {len(plan.prompts)} positions with "
+            f"each of {', '.join(_SAMPLING_RULES)}: chi-square p-values from {lowest:.2g} up "
+            f"(limit {limit:.2g}, which a correct build falls below once in "
+            f"{1 / FALSE_ALARM:.0f} runs)"
         )
         figures = {"p_values": p_values, "limit": limit, "draws": plan.draws, "seed": plan.seed}
         return Check("sampling", lowest > limit, detail, figures)
@@ -202,7 +208,8 @@ class _Verification:
         )
         stats = answer.stats
         detail = (
-            f"{stats.accepted} of {stats.drafted} tokens that the target drafted for itself stand"
+            f"{stats.accepted} of {stats.drafted} tokens that the target drafted for itself were "
+            "accepted"
         )
         figures = {"accepted": stats.accepted, "drafted": stats.drafted}
         passed = 0 < stats.drafted == stats.accepted and answer.tokens == alone.tokens

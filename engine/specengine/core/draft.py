@@ -37,12 +37,14 @@ class Draft:
         """Raises DraftError for what no acceptance rule could verify: a drafter's mistake."""
         n = len(self.tokens)
         if n > longest or n != len(self.q):
-            raise DraftError(f"{n} tokens with {len(self.q)} distributions, asked for {longest}")
+            raise DraftError(
+                f"{n} tokens with {len(self.q)} distributions, but at most {longest} were asked for"
+            )
         for token, q in zip(self.tokens, self.q, strict=True):
             if not isinstance(token, int) or not 0 <= token < n_vocab:
-                raise DraftError(f"{token!r} is no token id from 0 to {n_vocab - 1}")
+                raise DraftError(f"{token!r} is not a token id from 0 to {n_vocab - 1}")
             if q is not None and not (q.prob(token) > 0 and abs(q.probs.sum() - 1) < _ROUNDING):
-                raise DraftError(f"token {token} was not drawn from the distribution it came with")
+                raise DraftError(f"token {token} was not drawn from its distribution q")
         sure = self.confidence
         if sure and not (n <= len(sure) <= n + 1 and all(0 <= chance <= 1 for chance in sure)):
             raise DraftError(f"{n} tokens with a confidence of {sure}")
@@ -59,7 +61,7 @@ class Verdict:
     accepted: int
     token: int
     logprobs: tuple[TokenLogprobs, ...] = ()
-    """Of the accepted tokens and of `token`, where the target was asked for them."""
+    """Of the accepted tokens and of `token`, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)

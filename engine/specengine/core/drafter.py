@@ -16,19 +16,23 @@ class Offer:
     """What a drafter could propose for the present prefix, before it does any work for it."""
 
     kind: str
-    """Drafts that succeed alike: the drafter, and how sure it is. Survival is kept for each."""
+    """Drafts of one kind are accepted alike: the drafter, and how sure it is. Acceptance is
+    measured for each kind.
+    """
     available: int
-    """Draft tokens it could propose."""
+    """How many draft tokens it could propose."""
     prior: float
-    """Acceptance of the first draft token, until some of this kind were tried."""
+    """Expected acceptance rate of the first draft token, until some of this kind were tried."""
     start_s: float = 0.0
-    """Seconds before its first draft token: what its own cache lacks."""
+    """Seconds before the first draft token: what the drafter's own cache lacks."""
     token_s: float = 0.0
-    """Seconds for each draft token."""
+    """Seconds per draft token."""
     together_s: Callable[[int], float] | None = None
-    """Seconds for k draft tokens, where that is not k times `token_s`, which then is 0."""
+    """Seconds for k draft tokens, if that is not k times `token_s`, which is 0 then."""
     family: str = ""
-    """Kinds of one family fare alike in a text: what fails for one lowers the hopes of all."""
+    """Kinds of one family are accepted alike in a text: what fails for one lowers the estimate
+    of all.
+    """
     paced: bool = False
     """Whether its drafter asks a `Pace` before each draft token."""
 

@@ -41,7 +41,7 @@ class Unverified:
     writer: str
     """The draft model's name."""
     seed: int
-    """Of the noise: with it the target says what it would have said then."""
+    """Seed of the noise, with which the target says what it would have said then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +91,4 @@ class Finished:
     replaced: tuple[Version, ...] = ()
     """What was shown meanwhile and the target would not have said: see `Reviewed`."""
     rule: str | None = None
-    """The acceptance rule's name; None where nothing was verified, nor could have been."""
+    """The acceptance rule's name; None if nothing was, or could have been, verified."""

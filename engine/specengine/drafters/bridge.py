@@ -75,5 +75,7 @@ class TokenIntersection:
 
     def to_draft(self, token: int) -> int:
         id_ = self._shared.to_draft(token)
-        assert id_ is not None, f"{token} was drafted, but the draft model has no such token"
+        assert id_ is not None, (
+            f"token {token} was drafted, but the draft model's vocabulary has no such token"
+        )
         return id_

@@ -66,7 +66,7 @@ class Guard:
             except CancelledError as error:
                 if self._abort is not None and self._abort.is_set():
                     raise
-                raise DraftError(f"no draft within {limit_s:.0f} s") from error
+                raise DraftError(f"it returned no draft within {limit_s:.0f} s") from error
             draft.check(k, self._n_vocab)
             return draft
 
@@ -83,7 +83,9 @@ class Guard:
         except Exception as failure:
             logger.exception("drafter %s failed", drafter.name)
             self._broken.add(drafter.name)
-            self._notices.append(f"drafter {drafter.name} failed ({failure}): going on without it")
+            self._notices.append(
+                f"the drafter {drafter.name} failed ({failure}): continuing without it"
+            )
             return None
 
 
@@ -100,11 +102,13 @@ def _checked(offer: Offer | None) -> Offer | None:
     if offer is None or index(offer.available) == 0:
         return None
     if offer.available < 0 or not 0 <= offer.prior <= 1:
-        raise DraftError(f"{offer.available} draft tokens that stand with chance {offer.prior}")
+        raise DraftError(
+            f"it offers {offer.available} draft tokens with the acceptance rate {offer.prior}"
+        )
     costs: tuple[float, ...] = (offer.start_s,)
     if not offer.is_free:
         costs += (offer.seconds(1), offer.seconds(offer.available))
     for seconds in costs:
         if not 0 <= seconds < math.inf:
-            raise DraftError(f"a draft that takes {seconds} s")
+            raise DraftError(f"it asks for {seconds} s per draft")
     return offer

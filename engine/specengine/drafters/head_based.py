@@ -52,8 +52,8 @@ class HeadBased(ABC, Generic[C]):
         self.notice = None
         if room < 1:
             self.notice = (
-                f"the head {self._head} has a context of {n_ctx} tokens, "
-                "which this chat has outgrown: going on without its drafts"
+                f"this chat is longer than the context of the head {self._head} ({n_ctx} "
+                "tokens): continuing without its drafts"
             )
             return None
         return self._offer(prefix, room if longest is None else min(room, longest))

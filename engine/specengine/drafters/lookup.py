@@ -84,7 +84,7 @@ class LookupDrafter(Drafter):
 @dataclass(frozen=True, slots=True)
 class _Continuation:
     copies: list[list[int]]
-    """What followed each match, the newest first; none is empty."""
+    """What followed each match, the most recent first; none is empty."""
     kind: str
 
     @property

@@ -85,11 +85,14 @@ class ModelBased(ABC):
     def _why_not(self, read: Tokens) -> str | None:
         if len(read) >= self.context.n_ctx:
             return (
-                f"the draft model {self._model} has a context of {self.context.n_ctx} tokens, "
-                "which this chat has outgrown: going on without drafts"
+                f"this chat is longer than the context of the draft model {self._model} "
+                f"({self.context.n_ctx} tokens): continuing without its drafts"
             )
         if int(read.max()) >= self.context.n_vocab:
-            return f"the text has tokens that the draft model {self._model} does not know"
+            return (
+                "the text contains tokens that are not in the vocabulary of the draft model "
+                f"{self._model}"
+            )
         return None
 
 

@@ -21,15 +21,15 @@ class BlockShape:
     """How a block is made."""
 
     size: int
-    """Tokens of the longest block, the last token of the text among them."""
+    """Most tokens of a block, the last token of the text included."""
     mask: int
-    """Id of the token that stands for draft tokens."""
+    """Id of the mask token, which stands for each draft token."""
     anchored: bool = False
-    """Whether the row of the text's last token is that of the first draft token, too."""
+    """Whether the row of the text's last token gives the first draft token, too."""
     causal: bool = False
     """Whether a token of the block sees only those before it."""
     n_candidates: int = 0
-    """For each draft token, where the head names candidates; else 0."""
+    """How many candidates the head names for each draft token; 0 if it names none."""
 
     @property
     def longest(self) -> int:
@@ -59,15 +59,15 @@ def why_broken(head: GGUF) -> str | None:
     """What would make llama.cpp end the process with this file, or keep it from drafting."""
     mask = head.token_id("mask")
     if mask is None or not 0 <= mask < head.n_vocab:
-        named = "names none" if mask is None else f"its {mask} is not in the vocabulary"
+        named = "names none" if mask is None else f"names {mask}, which is not in the vocabulary"
         return f"a block head needs a mask token, and it {named}"
     if head.number("hyper_connection.count", 0):
-        return "it has hyper-connections (DeepSeek V4), which this program does not know"
+        return "it has hyper-connections (DeepSeek V4), which specchat does not support"
     markov, selector = _has_markov(head), _has_selector(head)
     if markov and selector:
         return "it has both a Markov head and a selector"
     if markov and "dflash.block_size" not in head.metadata:
-        return "it has a Markov head and does not tell its block_size"
+        return "it has a Markov head but no block_size"
     if block_shape(head).longest < 1:
         return f"its blocks of {head.number('block_size', _BLOCK)} tokens leave no room for a draft"
     if selector and not 0 < head.number("selector_top_k", 0) <= head.n_vocab:

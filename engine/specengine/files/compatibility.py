@@ -21,8 +21,9 @@ from specengine.files.shown import shown
 Verdict = Literal["equal", "padded", "different"]
 
 Way = Literal["ids", "tokens", "text", "head", "none"]
-"""How drafts reach the target: as ids that mean the same, as tokens that both vocabularies have, as
-text that is encoded for the target, or from its own hidden states. None where there is no way.
+"""How drafts reach the target: as token ids (one vocabulary), as the tokens that both
+vocabularies have, as text that is encoded for the target, or from the target's hidden states.
+None: not at all.
 """
 
 _TOKENS, _TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
@@ -90,7 +91,7 @@ def compare_vocabularies(target: GGUF, draft: GGUF) -> Comparison:
     sizes = (target.n_vocab, draft.n_vocab)
     for gguf in (target, draft):
         if not gguf.arrays.get(_TOKENS) or gguf.n_vocab == 0:
-            cause = f"{gguf.path.name} carries no vocabulary"
+            cause = f"{gguf.path.name} has no vocabulary: get a complete file"
             return Comparison("different", *sizes, 0, way="none", overlap=0.0, cause=cause)
     difference = _first_difference(target, draft)
     if difference is not None or _kind(target) != _kind(draft):
@@ -105,8 +106,8 @@ def require_compatible(target: GGUF, draft: GGUF, mask_token: int | None = None)
     comparison = compare(target, draft, mask_token)
     if comparison.way == "none":
         raise VocabMismatchError(
-            f"{draft.path.name} cannot draft for {target.path.name}: {comparison.cause}; "
-            "take another draft model, or draft by lookup"
+            f"{draft.path.name} cannot draft for {target.path.name}: {comparison.cause}; use "
+            "another draft model, or draft by lookup (--draft lookup)"
         )
     return comparison
 
@@ -120,7 +121,7 @@ def find_mask_token(draft: GGUF, given: int | None = None) -> int | None:
     if given is not None and given >= draft.n_vocab:
         raise ModelFileError(
             f"the mask token {given} of {draft.path.name} is not in its vocabulary of "
-            f"{draft.n_vocab}: name the right one in models.toml"
+            f"{draft.n_vocab} tokens: correct it in models.toml"
         )
     mask = draft.token_id("mask") if given is None else given
     return mask if mask is not None and mask < draft.n_vocab else None
@@ -134,7 +135,8 @@ def _different(target: GGUF, draft: GGUF, difference: Difference | None) -> Comp
         )
     else:
         cause = (
-            f"the target's tokenizer is {shown(_kind(target))}, the draft's {shown(_kind(draft))}"
+            f"the target's tokenizer is {shown(_kind(target))}, the draft model's is "
+            f"{shown(_kind(draft))}"
         )
     known, tokens = set(_contents(target, draft)), _contents(draft, target)
     overlap = sum(token in known for token in tokens) / len(tokens)
@@ -206,14 +208,16 @@ def _notices(target: GGUF, draft: GGUF) -> tuple[str, ...]:
     if target.n_vocab != draft.n_vocab:
         smaller = min(target.n_vocab, draft.n_vocab)
         notices.append(
-            f"the target has {target.n_vocab} ids, the draft {draft.n_vocab}: "
-            f"ids from {smaller} on are never drafted"
+            f"the target has {target.n_vocab} token ids, the draft model {draft.n_vocab}: ids "
+            f"from {smaller} on are never drafted"
         )
     for role in _ROLES:
         ids = target.token_id(role), draft.token_id(role)
         if ids[0] != ids[1]:
-            notices.append(f"{role.upper()} is id {ids[0]} in the target, {ids[1]} in the draft")
+            notices.append(
+                f"{role.upper()} is token {ids[0]} in the target, {ids[1]} in the draft model"
+            )
     adds = [gguf.metadata.get("tokenizer.ggml.add_bos_token") for gguf in (target, draft)]
     if adds[0] != adds[1]:
-        notices.append(f"add_bos is {adds[0]} in the target, {adds[1]} in the draft")
+        notices.append(f"add_bos is {adds[0]} in the target, {adds[1]} in the draft model")
     return tuple(notices)

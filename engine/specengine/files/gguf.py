@@ -86,9 +86,9 @@ class GGUF:
     arrays: Mapping[str, Array]
     tensors: tuple[Tensor, ...]
     data_start: int = 0
-    """Where the tensors' offsets count from."""
+    """Byte that the tensors' offsets count from."""
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """From where to where each entry of the metadata lies, arrays included."""
+    """First byte and end of each entry of the metadata, arrays included."""
 
     @property
     def architecture(self) -> str:
@@ -236,8 +236,8 @@ def read_gguf(path: Path) -> GGUF:
         raise ModelFileError(f"{path} is damaged: {error}; get it again") from None
     except (struct.error, OverflowError):
         raise ModelFileError(
-            f"{path} is truncated or damaged: its header goes on beyond its {size} bytes; "
-            "get it again"
+            f"{path} is truncated or damaged: its header continues beyond its {size} bytes; get "
+            "it again"
         ) from None
     if cause := _too_many(gguf):
         raise ModelFileError(f"{path} is damaged: {cause}; get it again")
@@ -265,7 +265,10 @@ def _not_gguf(start: bytes) -> str | None:
             return None
         if version & 0xFFFF == 0 and version:
             return "a big-endian GGUF file: get the little-endian one"
-        return f"a GGUF file of version {version}, readable are versions 2 and 3: get a newer one"
+        return (
+            f"a GGUF file of version {version}, but only versions 2 and 3 can be read: get a "
+            "newer one"
+        )
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if not start:
         return "empty: get it again"

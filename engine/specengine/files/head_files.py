@@ -80,19 +80,20 @@ def check_head(target: GGUF, head: GGUF) -> None:
     """Raises ModelFileError, with the cause, where `head` cannot draft for `target`."""
     if not target.tensors:
         raise ModelFileError(
-            f"{head.path.name} reads the hidden states of its target, which a server does not send"
+            f"{head.path.name} needs the hidden states of its target, which a server does not "
+            "send: use another drafter"
         )
     n_embd, layers = hidden_size(head), target_layers(head)
     if not layers or any(not isinstance(layer, int) for layer in layers):
-        raise _broken(head, "it does not name the layers of its target that it reads")
+        raise _broken(head, "it does not say which layers of its target it reads")
     if head.architecture == EAGLE3:
         _check_eagle3(head)
     elif cause := why_broken(head):
         raise _broken(head, cause)
     if n_embd != target.n_embd:
         raise ModelFileError(
-            f"{head.path.name} reads hidden states of {n_embd} numbers, those of "
-            f"{target.path.name} have {target.n_embd}: it belongs to another model"
+            f"{head.path.name} reads hidden states of size {n_embd}, but those of "
+            f"{target.path.name} have size {target.n_embd}: it belongs to another model"
         )
     check_layers(target, layers)
     _check_vocabulary(target, head)
@@ -104,8 +105,8 @@ def check_layers(target: GGUF, layers: Sequence[int]) -> None:
     """Raises ModelFileError where the inputs of `layers` cannot be recorded of this model."""
     if target.architecture not in _RECORDED:
         raise ModelFileError(
-            f"{target.path.name} is of the architecture {shown(target.architecture)}, whose layers "
-            "llama.cpp does not show to a head"
+            f"{target.path.name} has the architecture {shown(target.architecture)}, for which "
+            "llama.cpp cannot give a head the hidden states it needs"
         )
     n_layers = target.n_layer - target.number("nextn_predict_layers", 0)
     for layer in layers:
@@ -131,16 +132,16 @@ def _check_eagle3(head: GGUF) -> None:
         raise _broken(head, f"an EAGLE-3 head reads three layers, and it names {n_read}")
     n_layers = head.n_layer - head.number("nextn_predict_layers", 0)
     if head.n_layer != 1 or n_layers != 1:
-        raise _broken(head, f"llama.cpp runs EAGLE-3 heads of one layer, and it has {n_layers}")
+        raise _broken(
+            head, f"it has {n_layers} layers, but llama.cpp runs EAGLE-3 heads of one layer only"
+        )
 
 
 def _check_shape(head: GGUF) -> None:
     """The sizes at which llama.cpp would end the process or divide by zero."""
     n_out = head.number("embedding_length_out", head.n_embd)
     if n_out != head.n_embd:
-        raise _broken(
-            head, f"its states have {head.n_embd} numbers, and {n_out} when they leave it"
-        )
+        raise _broken(head, f"its input states have size {head.n_embd}, its output states {n_out}")
     n_head = head.number("attention.head_count", 0)
     n_head_kv = head.number("attention.head_count_kv", n_head)
     if n_head < 1 or n_head_kv < 1 or n_head % n_head_kv:
@@ -174,8 +175,8 @@ def _check_embeddings(target: GGUF, head: GGUF, tensors: dict[str, Tensor]) -> N
     if borrows and head.n_embd != target.n_embd:
         raise _broken(
             head,
-            f"it has no {borrows[0]} of its own, and that of the target does not fit its "
-            f"{head.n_embd} numbers a token",
+            f"it has no {borrows[0]} of its own, and the target's does not fit its size of "
+            f"{head.n_embd} per token",
         )
 
 
@@ -185,7 +186,7 @@ def _check_draft_ids(head: GGUF, tensors: dict[str, Tensor]) -> None:
     n_rows = output.shape[-1] if output is not None else head.n_vocab
     if d2t is None:
         if n_rows != head.n_vocab:
-            raise _broken(head, f"it has an output of {n_rows} tokens and no d2t to name them")
+            raise _broken(head, f"it has an output of {n_rows} tokens but no d2t that names them")
         return
     if d2t.type_name != "I64" or d2t.shape != (n_rows,) or output is None:
         raise _broken(head, f"its d2t ({d2t.type_name}, {d2t.shape}) does not name its output")

@@ -49,7 +49,7 @@ def write_first_layers(source: Path, n_layers: int, output: Path) -> GGUF:
 def _check(model: GGUF, n_layers: int) -> None:
     layers = {_layer_of(tensor.name) for tensor in model.tensors} - {None}
     if model.kind != "model" or layers != set(range(model.n_layer)) or not layers:
-        raise ModelFileError(f"{model.path} is not one stack of layers that could be cut")
+        raise ModelFileError(f"{model.path} cannot be shortened: it is not one stack of layers")
     for tensor in model.tensors:
         _size(tensor)
     if not 1 <= n_layers < model.n_layer:
@@ -106,7 +106,7 @@ def _table_row(tensor: Tensor, offset: int) -> bytes:
 def _size(tensor: Tensor) -> int:
     if tensor.nbytes is None:
         raise ModelFileError(
-            f"{shown(tensor.name)} is of {tensor.type_name}, which is not known here"
+            f"{shown(tensor.name)} is of {tensor.type_name}, which specchat does not know"
         )
     return tensor.nbytes
 

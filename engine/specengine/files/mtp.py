@@ -39,21 +39,21 @@ def check_own_heads(target: GGUF) -> None:
         raise ModelFileError(f"{name} has no heads for multi-token prediction")
     if target.architecture not in _NEEDS:
         raise ModelFileError(
-            f"{name} has {_counted(count)} for multi-token prediction, which are not used in "
-            f"models of the architecture {shown(target.architecture)}"
+            f"{name} has {_counted(count)} for multi-token prediction, but specchat cannot use "
+            f"those of the architecture {shown(target.architecture)}"
         )
     if count > 1 and target.architecture not in _ONE_FOR_EACH_TOKEN:
         raise ModelFileError(
-            f"{name} has {_counted(count)}, but of the architecture {shown(target.architecture)} "
-            "llama.cpp runs one only"
+            f"{name} has {_counted(count)}, but llama.cpp runs only one for the architecture "
+            f"{shown(target.architecture)}"
         )
     if missing := _missing(target, count):
         raise ModelFileError(
-            f"{name} names {_counted(count)} for multi-token prediction, but lacks {missing}: "
-            "get the file with the heads in it"
+            f"{name} says that it has {_counted(count)} for multi-token prediction, but lacks "
+            f"{missing}: get the file that contains the heads"
         )
     if not _has_shape(target):
-        raise ModelFileError(f"the heads of {name} have a shape that llama.cpp does not run")
+        raise ModelFileError(f"the heads of {name} have a shape that llama.cpp does not support")
 
 
 def _counted(count: int) -> str:

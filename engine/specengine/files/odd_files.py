@@ -6,18 +6,19 @@ from specengine.files.gguf import GGUF
 from specengine.files.shown import shown
 
 _BY_TYPE = {
-    "adapter": "a LoRA adapter, which changes a model and is none: merge the two with "
-    "llama-export-lora",
-    "mmproj": "the part of a model that reads images or sound: take the file with the model itself",
-    "imatrix": "an importance matrix, which quantizing needs: take the model itself",
+    "adapter": "a LoRA adapter, not a model: merge it into its model with llama-export-lora",
+    "mmproj": "the part of a model that reads images or sound: use the file of the model itself",
+    "imatrix": "an importance matrix, which is only used for quantizing: use the model itself",
 }
 _BY_ARCHITECTURE = {
     "clip": _BY_TYPE["mmproj"],
-    "controlvector": "a control vector, which steers a model and is none: take the model itself",
-    "gemma4-assistant": "a drafter that lives in a Gemma 4 target's cache, which is not used here: "
-    "take Gemma 4 itself, or another draft model for it",
-    "t5encoder": "an encoder, which writes no text: take a chat model",
-    "wavtokenizer-dec": "a decoder for sound: take a chat model",
+    "controlvector": "a control vector, not a model: use the model itself",
+    "gemma4-assistant": (
+        "a drafter that shares the cache of a Gemma 4 target, which specchat does not support: "
+        "use Gemma 4 itself, or another draft model for it"
+    ),
+    "t5encoder": "an encoder, which cannot write text: use a chat model",
+    "wavtokenizer-dec": "a decoder for sound: use a chat model",
 }
 _HEADS = ("eagle3", "dflash")
 _EMBEDDERS = ("bert", "gemma-embedding", "llama-embed")
@@ -31,18 +32,20 @@ def kind_of_odd_file(gguf: GGUF) -> str | None:
     """
     if gguf.kind != "model":
         known = _BY_TYPE.get(gguf.kind)
-        return known or f"of the kind {shown(gguf.kind)} and no language model: take a chat model"
+        return known or (
+            f"a file of the kind {shown(gguf.kind)}, not a language model: use a chat model"
+        )
     if known := _BY_ARCHITECTURE.get(gguf.architecture):
         return known
     if gguf.embeds_texts or any(part in gguf.architecture for part in _EMBEDDERS):
-        return "a model that embeds texts and writes none: take a chat model"
+        return "an embedding model, which cannot write text: use a chat model"
     if not gguf.tensors:
-        return "a vocabulary without a model: take the file with the weights"
+        return "a vocabulary without a model: use the file with the weights"
     names = {tensor.name for tensor in gguf.tensors}
     if gguf.number("nextn_predict_layers", 0) > 0 and "blk.0.attn_norm.weight" not in names:
         return (
-            "a file with a model's heads for multi-token prediction alone: take the model with "
-            "the heads in its own file, and --draft mtp"
+            "a file with nothing but a model's heads for multi-token prediction: use the model "
+            "file that contains the heads, and --draft mtp"
         )
     return None
 
@@ -50,7 +53,7 @@ def kind_of_odd_file(gguf: GGUF) -> str | None:
 def why_no_target(gguf: GGUF) -> str | None:
     """What a file is that cannot chat by itself; None where it may."""
     if gguf.architecture in _HEADS:
-        return "a head, which drafts for one target: name it with --draft beside that"
+        return "a head, which drafts for one target: give it to --draft, and its target to --target"
     return kind_of_odd_file(gguf) or _without_vocabulary(gguf)
 
 
@@ -62,5 +65,5 @@ def why_no_draft(gguf: GGUF) -> str | None:
 def _without_vocabulary(gguf: GGUF) -> str | None:
     tokenizer = gguf.metadata.get("tokenizer.ggml.model", "none")
     if tokenizer in _NO_VOCABULARY or not gguf.arrays.get("tokenizer.ggml.tokens"):
-        return "a model without a vocabulary: convert it anew, with its tokenizer"
+        return "a model without a vocabulary: convert it again, with its tokenizer"
     return None

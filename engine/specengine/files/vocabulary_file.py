@@ -72,7 +72,7 @@ def _entry(key: str, value: Value) -> bytes:
     try:
         return entry(key, value)
     except (struct.error, OverflowError) as error:
-        raise ModelFileError(f"the vocabulary has a wrong {shown(key)}: {error}") from None
+        raise ModelFileError(f"the vocabulary's {shown(key)} is invalid: {error}") from None
 
 
 def _array_entry(key: str, array: Array) -> bytes:
@@ -82,11 +82,11 @@ def _array_entry(key: str, array: Array) -> bytes:
         return array_entry(key, STRING, len(values), data)
     if array.type not in _NUMBERS:
         raise ModelFileError(
-            f"the vocabulary has {shown(key)} of the unknown type {shown(array.type)}"
+            f"the vocabulary's {shown(key)} has the unknown type {shown(array.type)}"
         )
     kind, letter = _NUMBERS[array.type]
     try:
         data = struct.pack(f"<{len(values)}{letter}", *values)
     except struct.error as error:
-        raise ModelFileError(f"the vocabulary has a wrong {shown(key)}: {error}") from None
+        raise ModelFileError(f"the vocabulary's {shown(key)} is invalid: {error}") from None
     return array_entry(key, kind, len(values), data)

@@ -49,7 +49,9 @@ def load_backends(llama: ModuleType) -> None:
     folder = Path(llama.llama_cpp._base_path)
     _function(llama, "ggml_backend_load_all_from_path")(os.fsencode(folder))
     if not count():
-        raise BackendError(f"llama.cpp finds no backend for this CPU in {folder}: install it again")
+        raise BackendError(
+            f"llama.cpp finds no backend for this CPU in {folder}: reinstall llama-cpp-python"
+        )
 
 
 def gpu_devices(llama: ModuleType) -> list[Device]:
@@ -95,4 +97,6 @@ def _function(llama: ModuleType, name: str) -> Callable[..., Any]:
             found.restype, found.argtypes = _SIGNATURES[name]
             bound: Callable[..., Any] = found
             return bound
-    raise BackendError(f"this build of llama.cpp does not export {name}: install it again")
+    raise BackendError(
+        f"this build of llama.cpp does not export {name}: reinstall llama-cpp-python"
+    )

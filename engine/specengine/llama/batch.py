@@ -85,7 +85,7 @@ def logits_at(address: int | None, n_rows: int, n_vocab: int) -> Logits:
     """A view of the `n_rows` rows at `address`, shape (n_rows, n_vocab)."""
     if n_rows == 0:
         return np.empty((0, n_vocab), dtype=np.float32)
-    assert address is not None, "llama.cpp has a buffer where rows were asked for"
+    assert address is not None, "llama.cpp returned no rows although rows were asked for"
     data = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
     rows: Logits = np.ctypeslib.as_array(data, shape=(n_rows, n_vocab))
     return rows

@@ -44,8 +44,8 @@ class LlamaBatchCache:
         llama = library.load()
         if model.is_recurrent:
             raise ModelFileError(
-                f"{model.path.name} keeps a recurrent state, which cannot take back rejected "
-                "tokens of several sessions: serve another model"
+                f"{model.path.name} has a recurrent state, from which rejected tokens of several "
+                "sessions cannot be removed: serve another model"
             )
         self._llama = llama
         self.n_sequences = n_sequences
@@ -72,8 +72,8 @@ class LlamaBatchCache:
         self.handle: Any = llama.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise library.failure(
-                f"llama.cpp cannot make room for {n_sequences} sessions of {n_ctx} tokens with "
-                f"{model.path.name}: {library.last_error()}; fewer or shorter ones need less memory"
+                f"llama.cpp cannot allocate {n_sequences} sessions of {n_ctx} tokens with "
+                f"{model.path.name}: {library.last_error()}; use fewer or shorter sessions"
             )
         self._memory = llama.llama_get_memory(self.handle)
         self._batch = Batch(n_batch)
@@ -101,7 +101,7 @@ class LlamaBatchCache:
 
     def truncate(self, sequence: int, length: int) -> None:
         if not self._llama.llama_memory_seq_rm(self._memory, sequence, length, -1):
-            raise BackendError(f"llama.cpp cannot drop what follows token {length} of a session")
+            raise BackendError(f"llama.cpp cannot remove the tokens after {length} of a session")
 
     def close(self) -> None:
         if self.handle:

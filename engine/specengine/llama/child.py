@@ -75,7 +75,7 @@ def ended(code: int, stdout: bytes, stderr: bytes) -> ChildEnd:
     if number > 0:
         name = _SIGNAL_NAMES.get(number, f"signal {number}")
         cause = _CAUSES.get(name) or (signal.strsignal(number) or "an unknown signal").lower()
-        death = f"dies of {cause} ({name})"
+        death = f"crashes with {cause} ({name})"
         # From outside: from the kernel that is out of memory, for instance.
         return ChildEnd(stdout, death=death, lasting=name not in _FROM_OUTSIDE)
     if code:

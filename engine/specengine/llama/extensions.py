@@ -80,5 +80,5 @@ def function(name: str) -> Callable[..., Any]:
             return bound
     raise BackendError(
         f"this build of llama.cpp does not export {name}, which heads need: draft by lookup or "
-        f"with a model, or build it again with: {library.REBUILD}"
+        f"with a model, or rebuild it with: {library.REBUILD}"
     )

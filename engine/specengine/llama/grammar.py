@@ -72,8 +72,8 @@ class Grammar:
         _check(gbnf)
         if BoundedThread.left_behind() >= MAX_LEFT_BEHIND:
             raise GrammarError(
-                "grammars of earlier answers still keep llama.cpp busy: try again later, or start "
-                "specchat anew"
+                "grammars of earlier answers still keep llama.cpp busy: try again later, or "
+                "restart specchat"
             )
         self._llama = library.load()
         self._start = answer_start
@@ -112,8 +112,8 @@ class Grammar:
             if isinstance(error, CancelledError):
                 raise
             raise GrammarError(
-                f"a step of the grammar takes longer than {LIMIT_S:g} s: it can read the text in "
-                "too many ways; give it rules that differ in how they begin"
+                f"a step of the grammar takes longer than {LIMIT_S:g} s, since it can parse the "
+                "text in too many ways: make its alternatives begin differently"
             ) from None
 
     def _compile(self, gbnf: str, vocab: Any) -> None:
@@ -138,7 +138,7 @@ class Grammar:
     def _accept(self, state: Any, token: Tokens, n: int) -> Any:
         # Accepting a token that is not allowed ends the process.
         if not self._allowed(state, token)[0]:
-            raise GrammarError(f"token {token[0]}, number {n} of the answer, breaks the grammar")
+            raise GrammarError(f"token {token[0]}, number {n} of the answer, violates the grammar")
         following = self._llama.llama_sampler_clone(state)
         self._llama.llama_sampler_accept(following, int(token[0]))
         return following
@@ -149,7 +149,7 @@ class Grammar:
         candidates["id"] = ids
         for start in range(0, len(ids), _CHUNK):
             if self._thread.is_left:
-                raise CancelledError("nobody waits any more")
+                raise CancelledError("cancelled: nobody waits for the grammar any more")
             chunk = candidates[start : start + _CHUNK]
             data = chunk.ctypes.data_as(llama.llama_token_data_p)
             array = llama.llama_token_data_array(data, len(chunk), -1, False)
@@ -163,26 +163,33 @@ def _check(gbnf: str) -> None:
     if not gbnf.strip():
         raise GrammarError("the grammar is empty")
     if "\0" in gbnf:
-        raise GrammarError("the grammar holds a NUL character")
+        raise GrammarError("the grammar contains a NUL character")
     try:
         size = len(gbnf.encode())
     except UnicodeEncodeError as error:
         raise GrammarError(f"the grammar is not valid Unicode: {error.reason}") from error
     if size > MAX_BYTES:
-        raise GrammarError(f"the grammar has {size} bytes; the most is {MAX_BYTES}")
+        raise GrammarError(f"the grammar has {size} bytes, but at most {MAX_BYTES} are allowed")
     bare = _OPAQUE.sub(" ", gbnf)
     symbols = bare.count("::=") + sum(bare.count(c) for c in "(*+?{")
     if symbols > MAX_SYMBOLS:
-        raise GrammarError(f"the grammar has {symbols} rules and groups; the most is {MAX_SYMBOLS}")
+        raise GrammarError(
+            f"the grammar has {symbols} rules and groups, but at most {MAX_SYMBOLS} are allowed"
+        )
     depth = deepest = 0
     for bracket in re.findall(r"[()]", bare):
         depth += 1 if bracket == "(" else -1
         deepest = max(deepest, depth)
     if deepest > MAX_DEPTH:
-        raise GrammarError(f"the grammar nests {deepest} parentheses; the most is {MAX_DEPTH}")
+        raise GrammarError(
+            f"the grammar nests parentheses {deepest} deep, but at most {MAX_DEPTH} are allowed"
+        )
     for least, most in _REPETITION.findall(bare):
         if int(most) < int(least):  # llama.cpp would not come back
-            raise GrammarError(f"the grammar repeats something from {least} to {most} times")
+            raise GrammarError(
+                f"the grammar repeats something from {least} to {most} times: the second number "
+                "must not be smaller"
+            )
 
 
 @contextmanager

@@ -71,14 +71,14 @@ class CompanionCache:
         self.handle: Any = llama.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise ModelFileError(
-                f"llama.cpp cannot make a context of {n_ctx} tokens for {model.path.name}: "
-                f"{library.last_error()}; a smaller --ctx needs less memory"
+                f"llama.cpp cannot create a context of {n_ctx} tokens for {model.path.name}: "
+                f"{library.last_error()}; use a smaller --ctx"
             )
         self._memory = llama.llama_get_memory(self.handle)
 
     def truncate(self, length: int) -> None:
         if not self._llama.llama_memory_seq_rm(self._memory, 0, length, -1):
-            raise BackendError(f"llama.cpp cannot drop what follows row {length} of a head")
+            raise BackendError(f"llama.cpp cannot remove the rows after {length} of a head")
 
     def _call(
         self,

@@ -69,8 +69,8 @@ class LlamaKVCache:
         self.handle: Any = llama.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise library.failure(
-                f"llama.cpp cannot make a context of {n_ctx} tokens for {model.path.name}: "
-                f"{library.last_error()}; a smaller --ctx needs less memory"
+                f"llama.cpp cannot create a context of {n_ctx} tokens for {model.path.name}: "
+                f"{library.last_error()}; use a smaller --ctx"
             )
         self._memory = llama.llama_get_memory(self.handle)
         self.layout = f"{params.n_ctx} {params.flash_attn_type} {params.type_k} {params.type_v}"

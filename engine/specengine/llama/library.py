@@ -78,7 +78,7 @@ def _load() -> ModuleType:
         # A RuntimeError or OSError is llama-cpp-python's word for a library that does not load.
         line = " ".join(str(error).split())
         raise BackendError(
-            f"llama.cpp's library cannot be loaded ({line}); build it again with: {REBUILD}"
+            f"llama.cpp's library cannot be loaded ({line}); rebuild it with: {REBUILD}"
         ) from error
     version = getattr(module, "__version__", "unknown")
     if version != LLAMA_CPP_PYTHON_VERSION:

@@ -81,13 +81,15 @@ class LlamaModel:
             raise library.failure(f"llama.cpp cannot load {path}: {_reason()}")
         if not self._writes_token_by_token():
             self.close()
-            raise ModelFileError(f"{path} does not write token by token: choose a chat model")
+            raise ModelFileError(
+                f"{path} is not a model that writes text token by token: use a chat model"
+            )
         self.vocab = LlamaVocab(llama.llama_model_get_vocab(self.handle))
         if missing := self.vocab.missing_at_ends:
             self.close()
             raise ModelFileError(
-                f"{path} is damaged: its texts begin or end with a {missing} token, and it names "
-                "none; get it again"
+                f"{path} is damaged: its texts begin or end with a {missing} token, but the file "
+                "does not say which; get it again"
             )
 
     @property

@@ -25,14 +25,14 @@ class ModelMemory:
     """
 
     host: int
-    """What stays in main memory: the token embedding, the file's header, a head's features."""
+    """Bytes that stay in main memory: the token embedding, the file's header, a head's features."""
     layers: tuple[int, ...]
-    """Weights of each layer."""
+    """Bytes of the weights of each layer."""
     output: int
     kv_layers: tuple[int, ...]
-    """KV cache of each layer."""
+    """Bytes of the KV cache of each layer."""
     compute: int
-    """llama.cpp's compute buffer with flash attention off, as on CPUs."""
+    """Bytes of llama.cpp's compute buffer with flash attention off, as on CPUs."""
     device_compute: int
     """The same on each GPU that has a layer."""
 

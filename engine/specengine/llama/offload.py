@@ -55,6 +55,6 @@ def load_smaller(
             smaller = placement.smaller()
             on_notice(
                 f"the GPU has no room for {placement.n_gpu_layers} layers, so "
-                f"{smaller.n_gpu_layers} are there: {error}"
+                f"{smaller.n_gpu_layers} are placed there: {error}"
             )
             placement = smaller

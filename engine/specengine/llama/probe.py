@@ -47,7 +47,7 @@ class ProbeResult(BaseModel):
     @property
     def detail(self) -> str:
         """One line for a person, with what to do."""
-        return f"{self.finding}; mend it with: {self.remedy}" if self.remedy else self.finding
+        return f"{self.finding}; to fix it: {self.remedy}" if self.remedy else self.finding
 
 
 class _Stage(BaseModel):
@@ -111,12 +111,15 @@ def judge(run: ChildRun) -> ProbeResult:
     elif (error := relative_error(plain, extra)) > TOLERANCE:
         problem = f"computes wrong numbers (off by {error:.2g})"
     else:
-        finding = "llama.cpp decodes, its fast kernels included"
+        finding = "llama.cpp works, with its fast kernels"
         return ProbeResult(works=True, use_extra_bufts=True, finding=finding)
     return ProbeResult(
         works=True,
         use_extra_bufts=False,
-        finding=f"slower than it could be, without llama.cpp's fast kernels: there it {problem}",
+        finding=(
+            "llama.cpp works without its fast kernels only, so answers are slower: with them it "
+            f"{problem}"
+        ),
         remedy=f"CC=clang CXX=clang++ {library.REBUILD}",
     )
 
@@ -137,12 +140,12 @@ def _run(command: Sequence[str], timeout_s: float) -> ChildRun:
     try:
         return _child_run(run_child(command, timeout_s))
     except OSError as error:
-        return ChildRun({}, error=f"llama.cpp cannot be tried: {error}", lasting=False)
+        return ChildRun({}, error=f"llama.cpp cannot be tested: {error}", lasting=False)
 
 
 def _child_run(end: ChildEnd) -> ChildRun:
     """What the end of the probe's child tells."""
-    error = None if end.error is None else f"llama.cpp cannot be tried: {end.error}"
+    error = None if end.error is None else f"llama.cpp cannot be tested: {end.error}"
     return ChildRun(_stages(end.stdout), end.death, error, end.lasting)
 
 

@@ -63,5 +63,5 @@ def make_rule(name: str | None, params: SamplingParams) -> AcceptanceRule:
     """
     name = default_rule(params) if name is None else name
     if name not in RULES:
-        raise SamplingError(f"there is no acceptance rule {name!r}; choose {', '.join(RULES)}")
+        raise SamplingError(f"there is no acceptance rule {name!r}: choose {', '.join(RULES)}")
     return RULES[name](params)

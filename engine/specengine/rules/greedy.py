@@ -25,8 +25,8 @@ class GreedyRule:
     def __init__(self, params: SamplingParams) -> None:
         if params.temperature != 0:
             raise SamplingError(
-                f"the rule 'greedy' is for temperature 0, not {params.temperature}: "
-                "set the temperature to 0 or choose 'block', 'token' or 'coupled'"
+                f"the rule 'greedy' needs temperature 0, not {params.temperature}: set the "
+                "temperature to 0, or choose 'block', 'token' or 'coupled'"
             )
 
     def draw(self, q: Distribution, position: int) -> int:

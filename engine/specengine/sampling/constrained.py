@@ -45,8 +45,8 @@ def allowed_candidates(
             break
     if not len(found) or np.isneginf(row[found[0]]):
         raise NothingToDrawError(
-            "no token of this model is left that the grammar allows"
-            + (" and the logit bias does not mask" if params.logit_bias else "")
+            "the grammar allows none of this model's tokens"
+            + (" that the logit bias leaves" if params.logit_bias else "")
         )
     return np.sort(found)
 

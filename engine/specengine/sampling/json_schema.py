@@ -104,7 +104,7 @@ def _integer_or_infinity(digits: str) -> float:
 
 
 def _refuse_constant(name: str) -> None:
-    raise GrammarError(f"the JSON schema holds {name}, which is not JSON")
+    raise GrammarError(f"the JSON schema contains {name}, which is not JSON")
 
 
 class _Converter:
@@ -175,14 +175,16 @@ class _Converter:
 
     def _resolve(self, ref: str, at: str) -> Any:
         if not (ref == "#" or ref.startswith("#/")):
-            raise _refused(at, f"refers to '{_shown(ref)}', which is not inside of the schema")
+            raise _refused(at, f"refers to '{_shown(ref)}', which is outside the schema")
         found = self._schema
         for part in ref.split("/")[1:]:
             key = unquote(part).replace("~1", "/").replace("~0", "~")
             try:
                 found = found[_index(key)] if isinstance(found, list) else found[key]
             except (KeyError, IndexError, ValueError, TypeError):
-                raise _refused(at, f"refers to '{_shown(ref)}', which the schema lacks") from None
+                raise _refused(
+                    at, f"refers to '{_shown(ref)}', which is not in the schema"
+                ) from None
         return found
 
     def _union(self, kind: str, schemas: list[Any], at: str) -> str:
@@ -197,7 +199,7 @@ class _Converter:
             if not isinstance(name, str):
                 raise _refused(f"{at}/required", "should name properties")
             if name not in properties:
-                raise _refused(at, f"requires '{_shown(name)}', which it lacks")
+                raise _refused(at, f"requires '{_shown(name)}', which is not among its properties")
         if properties:
             return self._members(
                 [
@@ -311,9 +313,9 @@ def _literal(value: Any, at: str) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
     except UnicodeEncodeError:
-        raise _refused(at, "holds half of a surrogate pair, which is no character") from None
+        raise _refused(at, "contains half of a surrogate pair, which is not a character") from None
     except ValueError:
-        raise _refused(at, "holds a number that is too large") from None
+        raise _refused(at, "contains a number that is too large") from None
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -25,13 +25,21 @@ class SamplingParams(BaseModel):
 
     temperature: Finite = Field(0.8, ge=0, description="0 always takes the most probable token")
     top_k: int = Field(40, ge=0, description="keep the k most probable tokens; 0 keeps all")
-    top_p: Share = Field(0.95, description="keep the fewest tokens that hold this mass; 1 is off")
-    min_p: Share = Field(0.05, description="drop tokens below this share of the best; 0 is off")
-    typical_p: Share = Field(1.0, description="keep the most typical tokens of this mass; 1 is off")
-    repeat_penalty: Finite = Field(
-        1.0, ge=1 / MOST, le=MOST, description="divides the logit of repeats; 1 is off"
+    top_p: Share = Field(
+        0.95, description="keep the fewest tokens that hold this probability mass; 1 is off"
     )
-    repeat_last_n: int = Field(64, ge=0, description="how many last tokens are penalised; 0: none")
+    min_p: Share = Field(
+        0.05, description="drop tokens below this share of the most probable; 0 is off"
+    )
+    typical_p: Share = Field(
+        1.0, description="keep the most typical tokens of this probability mass; 1 is off"
+    )
+    repeat_penalty: Finite = Field(
+        1.0, ge=1 / MOST, le=MOST, description="divides the logits of repeated tokens; 1 is off"
+    )
+    repeat_last_n: int = Field(
+        64, ge=0, description="how many of the last tokens are penalised; 0: none"
+    )
     frequency_penalty: Penalty = Field(0.0, description="subtracted for every earlier occurrence")
     presence_penalty: Penalty = Field(0.0, description="subtracted once for a token seen before")
     logit_bias: dict[TokenId, float] = Field(

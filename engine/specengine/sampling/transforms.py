@@ -95,8 +95,8 @@ class Transforms:
         if len(self._bias_ids):
             if self._bias_ids.max() >= len(row):
                 raise SamplingError(
-                    f"logit_bias names token {self._bias_ids.max()}, but the vocabulary ends at "
-                    f"{len(row) - 1}"
+                    f"logit_bias names token {self._bias_ids.max()}, but the vocabulary's last "
+                    f"token is {len(row) - 1}"
                 )
             row[self._bias_ids] += self._bias
         if self._penalising:
@@ -128,7 +128,7 @@ def _all_ids(n_vocab: int) -> NDArray[np.int32]:
 
 def _not_finite(row: NDArray[np.float32], best: int) -> SamplingError:
     if np.isneginf(row[best]):
-        return NothingToDrawError("every token is masked: the logit bias leaves nothing to draw")
+        return NothingToDrawError("no token is left to draw: logit_bias masks every token")
     return SamplingError(
-        f"the logit of token {best} is {row[best]}: the model file or its computation is broken"
+        f"the logit of token {best} is {row[best]}: the model file is damaged, or computed wrongly"
     )

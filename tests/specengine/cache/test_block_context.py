@@ -202,7 +202,7 @@ def test_what_the_target_does_not_hold_is_no_text_to_draft_for(rig: Rig) -> None
     for text in (TEXT[:30], [5, *TEXT[1:20]]):
         tokens = np.array(text, dtype=np.int32)
         assert rig.head.missing(tokens) is None
-        with pytest.raises(BackendError, match="does not hold what the head reads"):
+        with pytest.raises(BackendError, match="lacks hidden states that the head needs"):
             rig.head.draft(tokens, 2)
     rig.check(TEXT[:21], 2)
 

@@ -28,11 +28,11 @@ def test_a_sound_draft_passes(draft: Draft) -> None:
 @pytest.mark.parametrize(
     ("draft", "complaint"),
     [
-        (Draft([1, 2, 3, 4], [None] * 4), "asked for 3"),
+        (Draft([1, 2, 3, 4], [None] * 4), "at most 3 were asked for"),
         (Draft([1, 2], [None]), "2 tokens with 1 distributions"),
-        (Draft([8], [None]), "8 is no token id from 0 to 7"),
-        (Draft([-1], [None]), "-1 is no token id"),
-        (Draft([1.5], [None]), "1.5 is no token id"),  # type: ignore[list-item]
+        (Draft([8], [None]), "8 is not a token id from 0 to 7"),
+        (Draft([-1], [None]), "-1 is not a token id"),
+        (Draft([1.5], [None]), "1.5 is not a token id"),  # type: ignore[list-item]
         (Draft([2], [q(0.5, 0.5)]), "token 2 was not drawn"),
         (Draft([1], [q(1.0, 0.0)]), "token 1 was not drawn"),
         (Draft([1], [q(0.5, float("nan"))]), "token 1 was not drawn"),

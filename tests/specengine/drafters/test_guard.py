@@ -56,7 +56,7 @@ def test_a_drafter_that_fails_is_named_once_and_asked_no_more() -> None:
     failing = FailingDrafter(RuntimeError("out of luck"))
     assert [guard.offer(failing, PREFIX) for _ in range(3)] == [None, None, None]
     assert failing.asked == 1
-    assert notices == ["drafter failing failed (out of luck): going on without it"]
+    assert notices == ["the drafter failing failed (out of luck): continuing without it"]
 
 
 def test_the_others_go_on() -> None:
@@ -80,13 +80,13 @@ def _cost(seconds: object) -> Offer:
 @pytest.mark.parametrize(
     ("offer", "complaint"),
     [
-        (_cost(math.nan), "takes nan s"),
-        (_cost(math.inf), "takes inf s"),
-        (_cost(-0.1), "takes -0.1 s"),
-        (Offer("good", 4, 0.5, token_s=math.nan), "takes nan s"),
-        (Offer("good", 4, 0.5, start_s=-1.0), "takes -1.0 s"),
-        (Offer("good", 4, 1.01), "with chance 1.01"),
-        (Offer("good", 4, math.nan), "with chance nan"),
+        (_cost(math.nan), "asks for nan s"),
+        (_cost(math.inf), "asks for inf s"),
+        (_cost(-0.1), "asks for -0.1 s"),
+        (Offer("good", 4, 0.5, token_s=math.nan), "asks for nan s"),
+        (Offer("good", 4, 0.5, start_s=-1.0), "asks for -1.0 s"),
+        (Offer("good", 4, 1.01), "with the acceptance rate 1.01"),
+        (Offer("good", 4, math.nan), "with the acceptance rate nan"),
         (Offer("good", -1, 0.5), "-1 draft tokens"),
         # What Python says of these is its own.
         (Offer("good", 4, 0.5, together_s=lambda k: 1 / 0), ""),
@@ -113,8 +113,8 @@ def test_an_offer_that_cannot_be_weighed_is_a_failure(offer: Offer, complaint: s
     ("draft", "complaint"),
     [
         (None, ""),
-        (Draft([8], [None]), "8 is no token id from 0 to 7"),
-        (Draft([1] * 3, [None] * 3), "asked for 2"),
+        (Draft([8], [None]), "8 is not a token id from 0 to 7"),
+        (Draft([1] * 3, [None] * 3), "at most 2 were asked for"),
         (Draft([1], [Distribution.point(2)]), "token 1 was not drawn"),
     ],
 )
@@ -129,7 +129,7 @@ def test_a_draft_that_cannot_be_verified_is_a_failure(draft: Draft, complaint: s
     assert guard.offer(Odd(), PREFIX) is None
     (notice,) = notices
     assert complaint in notice
-    assert notice.endswith("going on without it")
+    assert notice.endswith("continuing without it")
 
 
 def test_an_offer_of_no_tokens_is_no_guess_and_no_failure() -> None:
@@ -177,7 +177,9 @@ def test_a_drafter_that_hangs_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     person = AbortFlag()
     hanging = HangingDrafter(person.child())
     assert guarded(notices, person).propose(hanging, OFFER, PREFIX, 2) is None
-    assert notices == ["drafter good failed (no draft within 0 s): going on without it"]
+    assert notices == [
+        "the drafter good failed (it returned no draft within 0 s): continuing without it"
+    ]
     assert not person.is_set()
 
 

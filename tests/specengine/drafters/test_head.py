@@ -95,8 +95,8 @@ def test_a_head_that_computes_nonsense_costs_its_drafts_only() -> None:
     finished = made.run(PROMPT, 3, max_tokens=12)
     assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 12)
     assert finished.notices == (
-        "drafter head failed (the logit of token 0 is nan: the model file or its computation is "
-        "broken): going on without it",
+        "the drafter head failed (the logit of token 0 is nan: the model file is damaged, "
+        "or computed wrongly): continuing without it",
     )
 
 

@@ -17,4 +17,4 @@ def test_a_chat_that_outgrows_the_head_goes_on_with_a_notice(rig: Callable[..., 
     assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 30)
     assert finished.stats.drafted > 0
     assert len(finished.notices) == 1
-    assert "the head head has a context of 12 tokens" in finished.notices[0]
+    assert "longer than the context of the head head (12 tokens)" in finished.notices[0]

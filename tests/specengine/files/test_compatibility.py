@@ -62,8 +62,8 @@ def test_special_ids_and_bos_rules_are_stated(model: Any) -> None:
     comparison = compare_vocabularies(target, model("draft", eos=0, add_bos=False))
     assert comparison.verdict == "equal"
     assert comparison.notices == (
-        "EOS is id 1 in the target, 0 in the draft",
-        "add_bos is True in the target, False in the draft",
+        "EOS is token 1 in the target, 0 in the draft model",
+        "add_bos is True in the target, False in the draft model",
     )
 
 
@@ -98,7 +98,7 @@ def test_a_file_without_vocabulary_is_named(model: Any) -> None:
     without = {key: a for key, a in draft.arrays.items() if key != "tokenizer.ggml.tokens"}
     empty = GGUF(draft.path, draft.file_size, draft.metadata, without, draft.tensors)
     assert compare_vocabularies(target, empty).way == "none"
-    with pytest.raises(VocabMismatchError, match=r"draft\.gguf carries no vocabulary"):
+    with pytest.raises(VocabMismatchError, match=r"draft\.gguf has no vocabulary"):
         require_compatible(target, empty)
 
 

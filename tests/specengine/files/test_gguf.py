@@ -180,7 +180,12 @@ def entry(key: str, kind: int, value: bytes) -> bytes:
         (0, 1, entry("a", 8, struct.pack("<Q", 1 << 25)), "a text of 33554432 bytes"),
         (0, 1, entry("a", 9, struct.pack("<IQ", 8, 1 << 23)), "a list of 8388608 texts"),
         (0, 1, entry("a", 9, struct.pack("<IQ", 9, 1)), "an array of the unknown type 9"),
-        (0, 1, entry("a", 9, struct.pack("<IQ", 4, 1 << 30)), "goes on beyond its 100000000 bytes"),
+        (
+            0,
+            1,
+            entry("a", 9, struct.pack("<IQ", 4, 1 << 30)),
+            "continues beyond its 100000000 bytes",
+        ),
         (0, 1, entry("a", 13, b""), "'a' has the unknown type 13"),
         (1, 0, struct.pack("<QI", 0, 5), "has 5 dimensions"),
         (0, 1, entry("general.alignment", 4, struct.pack("<I", 0)), "an alignment of 0"),

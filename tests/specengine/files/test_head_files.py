@@ -47,7 +47,7 @@ def test_what_belongs_to_another_target_is_one_line(target: GGUF) -> None:
     comparison = compare(target, head)
     assert comparison.way == "none"
     assert comparison.cause == (
-        "head.gguf reads hidden states of 32 numbers, those of target.gguf have 64: "
+        "head.gguf reads hidden states of size 32, but those of target.gguf have size 64: "
         "it belongs to another model"
     )
     with pytest.raises(VocabMismatchError, match=r"head.gguf cannot draft for target.gguf: head"):
@@ -81,7 +81,7 @@ def test_an_architecture_whose_layers_are_not_recorded_is_refused(target: GGUF) 
     names: dict[str, int | float | str] = {"general.architecture": "qwen2"}
     names["qwen2.embedding_length"] = N_EMBD
     qwen = replace(target, metadata={**target.metadata, **names})
-    with pytest.raises(ModelFileError, match="architecture 'qwen2', whose layers"):
+    with pytest.raises(ModelFileError, match=r"architecture 'qwen2', for which llama\.cpp cannot"):
         check_head(qwen, head)
 
 
@@ -89,13 +89,16 @@ def test_an_architecture_whose_layers_are_not_recorded_is_refused(target: GGUF) 
     ("metadata", "cause"),
     [
         ({"target_layers": [0, 1]}, "reads three layers, and it names 2"),
-        ({"target_layers": None}, "does not name the layers"),
-        ({"target_layers": [0.5, 1.5, 2.5]}, "does not name the layers"),
+        ({"target_layers": None}, "does not say which layers"),
+        ({"target_layers": [0.5, 1.5, 2.5]}, "does not say which layers"),
         ({"target_layers": [0, 1, 4]}, "reads layer 4 of its target, .* layers 0 to 3"),
         ({"target_layers": [-1, 1, 2]}, "reads layer -1"),
-        ({"block_count": 4}, "EAGLE-3 heads of one layer, and it has 4"),
-        ({"nextn_predict_layers": 1}, "EAGLE-3 heads of one layer, and it has 0"),
-        ({"embedding_length_out": 128}, "states have 64 numbers, and 128 when they leave it"),
+        ({"block_count": 4}, "it has 4 layers, but llama.cpp runs EAGLE-3 heads of one layer"),
+        (
+            {"nextn_predict_layers": 1},
+            "it has 0 layers, but llama.cpp runs EAGLE-3 heads of one layer",
+        ),
+        ({"embedding_length_out": 128}, "input states have size 64, its output states 128"),
         ({"attention.head_count": 0}, "has 0 attention heads"),
         ({"attention.head_count_kv": 0}, "heads over 0"),
         ({"attention.head_count_kv": 3}, "4 attention heads over 3"),
@@ -120,7 +123,7 @@ TWICE = np.where(IDS[3] == IDS, IDS[4], IDS)
     [
         ({"d2t": IDS.astype(np.int32)}, r"d2t \(I32"),
         ({"d2t": IDS[:-1]}, "does not name its output"),
-        ({"d2t": None}, "output of 20 tokens and no d2t"),
+        ({"d2t": None}, "output of 20 tokens but no d2t"),
         ({"d2t": IDS - IDS[0] - 1}, "does not name different tokens"),
         ({"d2t": IDS + len(WORDS)}, "does not name different tokens"),
         ({"d2t": TWICE}, "does not name different tokens"),

@@ -34,14 +34,14 @@ def nothing(_: gguf.GGUFWriter) -> None:
 @pytest.mark.parametrize(
     ("architecture", "mark", "named"),
     [
-        ("llama", lora, "a LoRA adapter, which changes a model and is none: merge the two"),
-        ("controlvector", nothing, "a control vector, .*: take the model itself"),
-        ("gemma4-assistant", nothing, "a drafter that lives in a Gemma 4 target's cache"),
-        ("clip", nothing, "the part of a model that reads images or sound: take the file with"),
-        ("llama", of_kind("imatrix"), "an importance matrix, which quantizing needs"),
-        ("llama", of_kind("new" * 99), "of the kind '(new)+ne…' and no language model"),
-        ("modern-bert", nothing, "a model that embeds texts and writes none"),
-        ("wavtokenizer-dec", nothing, "a decoder for sound: take a chat model"),
+        ("llama", lora, "a LoRA adapter, not a model: merge it"),
+        ("controlvector", nothing, "a control vector, .*: use the model itself"),
+        ("gemma4-assistant", nothing, "a drafter that shares the cache of a Gemma 4 target"),
+        ("clip", nothing, "the part of a model that reads images or sound: use the file of"),
+        ("llama", of_kind("imatrix"), "an importance matrix, which is only used for quantizing"),
+        ("llama", of_kind("new" * 99), "a file of the kind '(new)+ne…', not a language model"),
+        ("modern-bert", nothing, "an embedding model, which cannot write text"),
+        ("wavtokenizer-dec", nothing, "a decoder for sound: use a chat model"),
     ],
 )
 @pytest.mark.parametrize("read", [read_target, read_draft, read_language_model])
@@ -64,9 +64,9 @@ def test_each_kind_is_called_by_its_name(
 def test_a_vocabulary_alone_and_a_model_without_one_are_told_apart(
     tmp_path: Path, read: Callable[[Path], object]
 ) -> None:
-    with pytest.raises(ModelFileError, match="is a vocabulary without a model: take the file with"):
+    with pytest.raises(ModelFileError, match="is a vocabulary without a model: use the file with"):
         read(write_gguf(tmp_path / "vocabulary.gguf", n_tensors=0))
-    with pytest.raises(ModelFileError, match="is a model without a vocabulary: convert it anew"):
+    with pytest.raises(ModelFileError, match="is a model without a vocabulary: convert it again"):
         read(write_mamba(tmp_path / "mamba.gguf"))
 
 
@@ -76,7 +76,7 @@ def test_heads_without_their_model_are_refused(
 ) -> None:
     trunk = [f"blk.{i}.attn_norm.weight" for i in range(2)]
     path = write_step35(tmp_path / "heads.gguf", 1, WORDS[:40], leave_out=trunk)
-    with pytest.raises(ModelFileError, match="is a file with a model's heads"):
+    with pytest.raises(ModelFileError, match="is a file with nothing but a model's heads"):
         read(path)
 
 
@@ -86,6 +86,6 @@ def test_a_head_drafts_and_is_no_target(tmp_path: Path) -> None:
     path = tmp_path / "head.gguf"
     write_head(path, head, target)
     assert read_draft(path).architecture == "eagle3"
-    with pytest.raises(ModelFileError, match="is a head, which drafts for one target: name it"):
+    with pytest.raises(ModelFileError, match="is a head, which drafts for one target: give it"):
         read_target(path)
     assert read_target(target).n_layer == 4

@@ -59,7 +59,7 @@ def test_llamas_own_reason_is_kept(tmp_path: Path) -> None:
         (
             RuntimeError("Failed to load shared library 'x.so':\n not ELF"),
             "llama.cpp's library cannot be loaded (Failed to load shared library 'x.so': not ELF)"
-            "; build it again with: python -m pip install llama-cpp-python==0.3.36 "
+            "; rebuild it with: python -m pip install llama-cpp-python==0.3.36 "
             "--force-reinstall --no-cache-dir --no-deps",
         ),
     ],

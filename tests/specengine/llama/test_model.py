@@ -42,7 +42,7 @@ def with_a_nan(writer: gguf.GGUFWriter) -> None:
     [
         ("llama", adapter, "is a LoRA adapter"),
         ("clip", nothing, "is the part of a model that reads images or sound"),
-        ("nomic-bert", embedder, "embeds texts and writes none"),
+        ("nomic-bert", embedder, "an embedding model, which cannot write text"),
         ("llama", without_layers, "is damaged: it has 0 layers"),
         ("llama", with_a_nan, "is damaged: 'llama.attention.layer_norm_rms_epsilon' is nan"),
     ],
@@ -67,7 +67,9 @@ def test_what_is_no_language_model_is_refused_before_llama_cpp_sees_it(
 
 
 def test_an_encoder_and_decoder_is_refused_instead_of_ending_the_process(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match=r"t5\.gguf does not write token by token"):
+    with pytest.raises(
+        ModelFileError, match=r"t5\.gguf is not a model that writes text token by token"
+    ):
         LlamaModel(write_t5(tmp_path / "t5.gguf"))
 
 
@@ -103,5 +105,7 @@ def test_a_vocabulary_that_begins_texts_with_a_token_it_lacks_is_refused(tmp_pat
     writer.add_token_scores([0.0] * len(letters))
     writer.add_token_types([3, 3, 2, *[6] * 256, 1, 1])
     writer.add_add_bos_token(True)
-    with pytest.raises(ModelFileError, match="begin or end with a BOS token, and it names none"):
+    with pytest.raises(
+        ModelFileError, match="begin or end with a BOS token, but the file does not say which"
+    ):
         LlamaModel(write_out(writer, path), vocab_only=True)

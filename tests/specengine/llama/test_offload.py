@@ -123,7 +123,7 @@ def test_a_target_that_finds_no_room_is_loaded_with_fewer_layers_and_it_is_said(
     assert tried == [31, 15, 7]
     assert loaded.placement.startswith("target 7/31 layers on")
     assert loaded.notices == [
-        f"{tiny_model.name}: the GPU has no room for {more} layers, so {fewer} are there: "
+        f"{tiny_model.name}: the GPU has no room for {more} layers, so {fewer} are placed there: "
         "unable to allocate CUDA0 buffer"
         for more, fewer in ((31, 15), (15, 7))
     ]

@@ -50,7 +50,7 @@ def test_fast_kernels_that_die_are_left_out(tmp_path: Path) -> None:
     result = probe.probe(tmp_path, command=child(PLAIN, DIE.format("SIGILL")))
     assert result.works
     assert not result.use_extra_bufts
-    assert "dies of illegal instruction (SIGILL)" in result.detail
+    assert "crashes with illegal instruction (SIGILL)" in result.detail
     assert library.REBUILD in result.detail
 
 
@@ -65,8 +65,8 @@ def test_a_library_that_dies_at_once_does_not_work(tmp_path: Path) -> None:
     result = probe.probe(tmp_path, command=child(DIE.format("SIGILL")))
     assert (result.works, result.use_extra_bufts) == (False, False)
     assert result.detail == (
-        "llama.cpp dies of illegal instruction (SIGILL) on this CPU; "
-        f"mend it with: {library.REBUILD}"
+        "llama.cpp crashes with illegal instruction (SIGILL) on this CPU; "
+        f"to fix it: {library.REBUILD}"
     )
 
 
@@ -82,10 +82,10 @@ def test_a_child_that_hangs_is_ended_and_what_it_printed_counts(tmp_path: Path) 
 def test_the_childs_own_last_words_are_the_reason(tmp_path: Path) -> None:
     result = probe.probe(tmp_path, command=child("raise SystemExit('no such; do this')"))
     assert not result.works
-    assert result.detail == "llama.cpp cannot be tried: no such; do this"
+    assert result.detail == "llama.cpp cannot be tested: no such; do this"
     result = probe.probe(tmp_path, command=[str(tmp_path / "missing")])
     assert not result.works
-    assert "cannot be tried" in result.detail
+    assert "cannot be tested" in result.detail
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -102,7 +102,7 @@ def test_a_line_that_was_cut_off_is_no_answer(tmp_path: Path) -> None:
 
 def test_windows_tells_an_illegal_instruction_by_exit_code() -> None:
     run = ended(0xC000001D, b"", b"")
-    assert run.death == "dies of illegal instruction (SIGILL)"
+    assert run.death == "crashes with illegal instruction (SIGILL)"
 
 
 FAILING = child("raise SystemExit('tried again')")

@@ -134,7 +134,7 @@ def test_what_was_refused_can_be_tried_anew(model: GGUF, tmp_path: Path) -> None
 @posix
 def test_a_real_file_that_llama_cpp_does_not_survive_is_refused(tmp_path: Path) -> None:
     path = write_qwen35(tmp_path / "model.gguf", VOCABULARY, inner_size=3)
-    with pytest.raises(ModelFileError, match=r"dies of a failed check \(SIGABRT\)"):
+    with pytest.raises(ModelFileError, match=r"crashes with a failed check \(SIGABRT\)"):
         Trial(read_target(path)).run(tmp_path)
 
 

@@ -163,7 +163,7 @@ def test_what_drafters_say_and_where_they_fail_is_told_once_and_the_answer_goes_
     assert answer.reason is None
     assert finished(answer).notices == (
         "the file has no room left",
-        "drafter broken failed (of its own): going on without it",
+        "the drafter broken failed (of its own): continuing without it",
     )
 
 

@@ -33,12 +33,12 @@ def test_every_rule_has_the_name_it_is_made_by() -> None:
 
 
 def test_an_unknown_rule_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SamplingError, match="no acceptance rule 'tokens'; choose block, coupled"):
+    with pytest.raises(SamplingError, match="no acceptance rule 'tokens': choose block, coupled"):
         make_rule("tokens", SamplingParams())
 
 
 def test_greedy_above_temperature_0_is_refused() -> None:
-    with pytest.raises(SamplingError, match=r"'greedy' is for temperature 0, not 0\.7"):
+    with pytest.raises(SamplingError, match=r"'greedy' needs temperature 0, not 0\.7"):
         make_rule("greedy", SamplingParams(temperature=0.7))
 
 

@@ -127,12 +127,14 @@ def test_settings_at_their_limits_overflow_nothing(extreme: dict[str, Any]) -> N
 
 def test_a_row_that_the_bias_masks_whole_is_an_error() -> None:
     params = SamplingParams(logit_bias={0: float("-inf"), 1: float("-inf")})
-    with pytest.raises(SamplingError, match="every token is masked: the logit bias leaves nothing"):
+    with pytest.raises(
+        SamplingError, match="no token is left to draw: logit_bias masks every token"
+    ):
         Transforms(params).distribution(row(1, 2), NO_HISTORY)
 
 
 def test_a_bias_on_a_token_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(
-        SamplingError, match="logit_bias names token 9, but the vocabulary ends at 2"
+        SamplingError, match="logit_bias names token 9, but the vocabulary's last token is 2"
     ):
         Transforms(SamplingParams(logit_bias={9: 1.0})).distribution(row(1, 2, 3), NO_HISTORY)

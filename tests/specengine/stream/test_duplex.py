@@ -132,7 +132,7 @@ def test_a_drafter_that_breaks_costs_its_drafts_only() -> None:
     broken.propose = propose  # type: ignore[method-assign, assignment]
     finished = answer(FakeStream(MODEL, [1, 2, 3], 20), [1, 2, 3], [broken])
     assert finished.tokens == plain(MODEL, [1, 2, 3], 20).tokens
-    assert finished.notices == ("drafter fake failed (of its own): going on without it",)
+    assert finished.notices == ("the drafter fake failed (of its own): continuing without it",)
 
 
 class Script(FakeStream):

@@ -233,7 +233,7 @@ async def test_the_draft_model_has_the_gpu_and_what_found_no_room_is_said_once(
             first, second = [await ask(runtime, max_tokens=2) for _ in range(2)]
     assert placement.startswith("draft 15/31 layers on a GPU")
     assert first.notices == (
-        f"{tiny_model.name}: the GPU has no room for 31 layers, so 15 are there: "
+        f"{tiny_model.name}: the GPU has no room for 31 layers, so 15 are placed there: "
         "unable to allocate CUDA0 buffer",
     )
     assert second.notices == ()

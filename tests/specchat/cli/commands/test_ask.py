@@ -162,7 +162,7 @@ def test_case_12_control_tokens_in_a_question_stay_text(home: Path) -> None:
         (("--logit-bias", "x=1"), "--logit-bias x=1"),
         (
             ("--rule", "greedy", "--temperature", "1", "--target", NOWHERE, "--json"),
-            "the rule 'greedy' is for temperature 0, not 1.0",
+            "the rule 'greedy' needs temperature 0, not 1.0",
         ),
     ],
 )
