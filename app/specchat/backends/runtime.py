@@ -345,7 +345,7 @@ class Runtime:
             raise SpecchatError("no model is loaded")
         said = backend.support.check(options)
         prompt, notices = backend.encode(turns, options)
-        notices, backend.notices = (*said, *notices, *backend.notices), []  # of loading: once
+        notices, backend.notices = (*notices, *backend.notices), []  # of loading: once
         self._measure(backend, options, emit)
         backend.recall(prompt, options)
         if options.drafting and self._earlier is not None and self.profile is not None:
@@ -355,7 +355,7 @@ class Runtime:
                 stats = replace(event.stats, load_s=self._load_s)
                 if event.rule in LOSSY and stats.drafted:
                     notices = (*notices, _LOSSY.format(event.rule))
-                event = replace(event, stats=stats, notices=(*notices, *event.notices))
+                event = replace(event, stats=stats, notices=(*notices, *event.notices, *said))
             yield event
 
     def _measure(self, backend: Backend[Any], options: AnswerOptions, emit: Emit) -> None:
