@@ -32,7 +32,7 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
             try:
                 return os.fsencode(value).decode()
             except UnicodeError:
-                self.fail("it is no UTF-8: set the terminal and the locale to it", param, context)
+                self.fail("it is not UTF-8: set terminal and locale to UTF-8", param, context)
         return value
 
 
@@ -120,7 +120,7 @@ def model_options(command: F) -> F:
         click.option(
             "--draft-gpu-layers", type=int, metavar="N", help="Draft model's layers on GPUs."
         ),
-        click.option("--offline", is_flag=True, default=None, help="Connect to nothing."),
+        click.option("--offline", is_flag=True, default=None, help="Make no network connection."),
     )
 
 
@@ -169,7 +169,7 @@ def answer_options(command: F) -> F:
         click.option(
             "--on-loss",
             type=click.Choice(ON_LOSS),
-            help="A target elsewhere is out of reach: wait, stop, or go on with the draft model.",
+            help="If a remote target is out of reach: wait, stop, or go on with the draft model.",
         ),
         key_over_http_option,
         click.option("--reproducible", is_flag=True, help="Bit for bit the same text."),

@@ -93,4 +93,4 @@ def _explain(error: Exception) -> str:
     if isinstance(error, SpecchatError | SpecEngineError):
         return str(error)
     logger.error("the model failed", exc_info=error)
-    return f"the model failed ({type(error).__name__}: {error}); the log has more"
+    return f"the model failed ({type(error).__name__}: {error}); see the log for details"

@@ -39,7 +39,7 @@ class Versions:
         here = next((i for i in reversed(ids) if i in versions), None)
         if here is None:
             self._screen.notify(
-                "Nothing here has another version. Ctrl+R makes one, and so does editing."
+                "No message here has another version: Ctrl+R makes one, and so does editing."
             )
             return False
         others = versions[here]

@@ -74,7 +74,7 @@ def test_an_argument_that_is_no_utf_8_is_refused_and_not_read_as_something_else(
 ) -> None:
     result = specchat(tmp_path, "ask", *map(os.fsdecode, arguments))
     assert result.returncode == 2
-    assert b"it is no UTF-8" in result.stderr
+    assert b"it is not UTF-8" in result.stderr
 
 
 def test_flags_hold_for_piped_input_too(tmp_path: Path, tiny_model: Path) -> None:

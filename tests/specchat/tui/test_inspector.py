@@ -127,12 +127,12 @@ async def test_rounds_that_come_while_one_looks_do_no_harm(start_chat: StartChat
 
 def test_a_round_in_full() -> None:
     text = describe(REJECTED).plain.splitlines()
-    assert text[0] == "A draft token stands where its draw lies below min(1, p/q)."
+    assert text[0] == "A draft token is accepted if its draw is below min(1, p/q)."
     assert text[2].split() == ["drafted", "q", "p", "p/q", "≤", "1", "draw", "limit"]
-    assert text[3].split() == ["·the", "0.800", "0.600", "0.750", "0.410", "0.750", "stands"]
-    assert text[4].split() == ["⏎cat", "0.500", "0.100", "0.200", "0.930", "0.200", "falls"]
-    assert text[5].split() == ["[bold]", "1.000", "not", "looked", "at"]
-    assert text[7] == "correction ·dog, from the residual, what p has beyond q:"
+    assert text[3].split() == ["·the", "0.800", "0.600", "0.750", "0.410", "0.750", "accepted"]
+    assert text[4].split() == ["⏎cat", "0.500", "0.100", "0.200", "0.930", "0.200", "rejected"]
+    assert text[5].split() == ["[bold]", "1.000", "not", "evaluated"]
+    assert text[7] == "correction ·dog, from the residual, the part of p beyond q:"
     assert text[8].split() == ["·dog", "0.900", "█" * 18]
     assert text[9].split() == ["[/bold]␛[31m", "0.100", "██"]
 
@@ -178,6 +178,6 @@ def test_it_says_who_drafted_and_what_stood() -> None:
     ):
         stats.count_round(drafted, accepted, drafter)
     assert decisions(stats.model_dump()) == (
-        "rounds: lookup 2 (3 of 8 stood) · 0.5b 1 (2 of 2 stood) · target alone 1"
+        "rounds: lookup 2 (3 of 8 accepted) · 0.5b 1 (2 of 2 accepted) · target alone 1"
     )
     assert decisions({}) == ""  # an answer under way

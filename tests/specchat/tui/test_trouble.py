@@ -62,7 +62,7 @@ async def test_a_broken_model_is_named_and_another_one_answers_what_was_asked(
 async def test_an_unforeseen_failure_is_one_line_too(start_chat: StartChat) -> None:
     runtime = FakeRuntime(load_error=RuntimeError("boom"))
     async with start_chat(runtime=runtime) as chat:
-        assert chat.notes == ["the model failed (RuntimeError: boom); the log has more"]
+        assert chat.notes == ["the model failed (RuntimeError: boom); see the log for details"]
 
 
 async def test_a_failing_answer_keeps_what_came_and_can_be_tried_again(

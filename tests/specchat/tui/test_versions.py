@@ -52,5 +52,5 @@ async def test_where_there_is_one_version_the_key_says_so(start_chat: StartChat)
         await chat.settle()
         assert chat.messages == ["Count", "One."]
         assert [notice.message[:32] for notice in chat.app._notifications] == [
-            "Nothing here has another version"
+            "No message here has another version"
         ]

@@ -19,18 +19,24 @@ from textual.widgets.option_list import Option
 from specchat.printable import one_line, printable
 from specengine.loop.inspection import Entry, InspectedRound, InspectedToken
 
-_STOOD, _FELL, _FAINT = "$text-success", "$text-error", "$foreground 55%"
+_ACCEPTED, _REJECTED, _FAINT = "$text-success", "$text-error", "$foreground 55%"
 _BAR = 20  # columns of a bar of probability 1
 _WIDEST_TOKEN = 18
 
 _RULES = {
-    "token": "A draft token stands where its draw lies below min(1, p/q).",
-    "block": "The draft stands up to the last token whose draw lies below its limit, whatever "
-    "fell before.",
-    "coupled": "Target and drafter draw with the same noise: a draft token stands where the "
-    "target draws it too.",
-    "greedy": "At temperature 0 a draft token stands where it is the target's most probable one.",
-    "typical": "Lossy: a draft token stands where the target finds it likely enough.",
+    "token": "A draft token is accepted if its draw is below min(1, p/q).",
+    "block": (
+        "The draft is accepted up to the last token whose draw is below its limit, even if an "
+        "earlier one was not."
+    ),
+    "coupled": (
+        "Target and drafter draw with the same noise: a draft token is accepted if the target "
+        "draws it too."
+    ),
+    "greedy": (
+        "At temperature 0, a draft token is accepted if it is the target's most probable one."
+    ),
+    "typical": "Lossy: a draft token is accepted if the target finds it likely enough.",
 }
 
 
@@ -88,8 +94,8 @@ class InspectorScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c,ctrl+l", "close", "Close", priority=True),
-        Binding("left", "turn(-1)", "The reply before", priority=True),
-        Binding("right", "turn(1)", "The next reply", priority=True),
+        Binding("left", "turn(-1)", "Previous reply", priority=True),
+        Binding("right", "turn(1)", "Next reply", priority=True),
         Binding("pageup", "scroll_round('page_up')", "Scroll up", priority=True, show=False),
         Binding("pagedown", "scroll_round('page_down')", "Scroll down", priority=True, show=False),
     ]
@@ -151,7 +157,8 @@ def decisions(stats: Mapping[str, Any]) -> str:
     drafters = speculation.get("by_drafter", {})
     alone = speculation["rounds"] - sum(counts["rounds"] for counts in drafters.values())
     parts = [
-        f"{one_line(name)} {counts['rounds']} ({counts['accepted']} of {counts['drafted']} stood)"
+        f"{one_line(name)} {counts['rounds']} ({counts['accepted']} of {counts['drafted']} "
+        "accepted)"
         for name, counts in drafters.items()
     ]
     return "rounds: " + " · ".join([*parts, f"target alone {alone}"])
@@ -167,7 +174,7 @@ def describe(seen: InspectedRound) -> Content:
     else:
         parts.append(Content("\nNothing was drafted: the pass gave the target's next token."))
     kind = "correction" if seen.is_correction else "bonus"
-    source = "the residual, what p has beyond q" if seen.from_residual else "p"
+    source = "the residual, the part of p beyond q" if seen.from_residual else "p"
     parts.append(
         Content.assemble(
             (f"\n{kind} ", "bold"), (visible(seen.token.text), "bold $accent"), f", from {source}:"
@@ -194,10 +201,10 @@ def _cut(text: str) -> str:
 
 
 def _line(i: int, seen: InspectedRound) -> Content:
-    """A round in one line: what stood, what fell, and what came after."""
+    """A round in one line: the accepted and rejected tokens, and the token after them."""
     parts: list[str | tuple[str, str]] = [(f"{i + 1:>4}  ", _FAINT)]
     for token in seen.draft:
-        parts.append((visible(token.text), _STOOD if token.accepted else f"strike {_FELL}"))
+        parts.append((visible(token.text), _ACCEPTED if token.accepted else f"strike {_REJECTED}"))
         parts.append(" ")
     parts.append((visible(seen.token.text), "bold"))
     if seen.draft:
@@ -210,13 +217,13 @@ def _row(token: InspectedToken) -> Content:
     padding = " " * (_WIDEST_TOKEN - cell_len(text))
     if token.p is None:
         return Content.assemble(
-            (text, f"strike {_FAINT}"), padding, (f"{token.q:>7.3f}   not looked at", _FAINT)
+            (text, f"strike {_FAINT}"), padding, (f"{token.q:>7.3f}   not evaluated", _FAINT)
         )
     numbers = f"{token.q:>7.3f}{token.p:>7.3f}{token.ratio:>9.3f}{_number(token.draw)}"
     return Content.assemble(
-        (text, _STOOD if token.accepted else f"strike {_FELL}"),
+        (text, _ACCEPTED if token.accepted else f"strike {_REJECTED}"),
         f"{padding}{numbers}{_number(token.limit)}  ",
-        ("stands", _STOOD) if token.accepted else ("falls", _FELL),
+        ("accepted", _ACCEPTED) if token.accepted else ("rejected", _REJECTED),
     )
 
 
