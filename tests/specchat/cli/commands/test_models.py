@@ -177,7 +177,7 @@ def test_a_file_without_vocabulary_cannot_draft_which_is_exit_1(tmp_path: Path) 
     models_json("pull", "small")
     result = models("check", "small", str(other))
     assert result.exit_code == 1
-    assert "other.gguf is a model without a vocabulary: convert it anew" in str(result.exception)
+    assert "other.gguf is a model without a vocabulary: convert it again" in str(result.exception)
 
 
 def test_a_head_is_checked_against_the_target_that_it_was_made_for(tmp_path: Path) -> None:
