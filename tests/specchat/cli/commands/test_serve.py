@@ -122,7 +122,8 @@ def test_sigterm_ends_a_server_whose_model_hangs(tmp_path: Path) -> None:
     ):
         url = f"http://127.0.0.1:{port}/v1/chat/completions"
         with client.stream("POST", url, json=body) as stream:
-            next(stream.iter_lines())
+            lines = stream.iter_lines()  # kept: without it httpx hangs up
+            next(lines)
             deadline = time.monotonic() + 60
             while not hanging.exists():
                 assert time.monotonic() < deadline, "the model does not hang"
