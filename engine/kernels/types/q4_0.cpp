@@ -1,0 +1,33 @@
+// Q4_0: weight = scale * (four bits - 8).
+#include "../runs.h"
+
+#if SPECCHAT_SIMD
+
+SPECCHAT_KERNELS_BEGIN
+
+namespace {
+
+struct Q4_0 : RunType<4, 8, false> {
+    struct Block {
+        uint16_t scale;
+        uint8_t halves[16];
+    };
+
+    static void put(const Block& block, uint8_t* strip, int output) {
+        memcpy(strip + 2 * output, &block.scale, 2);
+        put_run(strip + kHeader + output / kTile * kRunBytes, output % kTile, block.halves);
+    }
+
+    template <int I>
+    static SPECCHAT_INLINE void unpack(const uint8_t* run, simd::Ints& first, simd::Ints& second) {
+        unpack_halves<I>(run, first, second);
+    }
+};
+
+}  // namespace
+
+constexpr Kernel q4_0 = kernel_of<Runs, Q4_0>();
+
+}  // namespace specchat
+
+#endif

@@ -1,0 +1,167 @@
+// Q6_K: weight = scale * (signed byte * (six bits - 32)), in blocks of 256 values with a signed byte
+// for every 16.
+//
+// A block of a strip:  | scales A B | 16 times bytes A B | run A | run B | ...
+// A block of a panel:  | 8 runs of 32 bytes a row | 16 times a sum a row | a scale a row |
+//
+// A run has four registers of four bits a value, as all types, and one for each 16 values with
+// their upper two bits: those of its step s at bits 2s.
+#include "../activations.h"
+#include "../dot.h"
+#include "../pack.h"
+
+#if SPECCHAT_SIMD
+
+SPECCHAT_KERNELS_BEGIN
+
+namespace {
+
+struct Q6_K {
+    static constexpr int kValues = 256;
+    static constexpr int kRunBytes = 6 * simd::kRegister;
+    static constexpr int kHeader = kHalves + 16 * kStrip;
+    static constexpr int kStripBytes = kHeader + 8 * 2 * kRunBytes;
+
+    struct Block {
+        uint8_t halves[128];
+        uint8_t upper[64];
+        uint8_t bytes[16];
+        uint16_t scale;
+    };
+
+    static void put(const Block& block, uint8_t* strip, int output) {
+        memcpy(strip + 2 * output, &block.scale, 2);
+        for (int i = 0; i < 16; i++) strip[kHalves + i * kStrip + output] = block.bytes[i];
+        uint8_t* run = strip + kHeader + output / kTile * kRunBytes;
+        for (int i = 0; i < 8; i++, run += 2 * kRunBytes) put_run(block, i, run, output % kTile);
+    }
+
+    template <int I>
+    static SPECCHAT_INLINE void unpack(const uint8_t* run, simd::Ints& first, simd::Ints& second) {
+        using namespace simd;
+        constexpr int kLeft = I % 2 == 0 ? 4 : 0;
+        const uint8_t *here = run + I * kRegister, *bits = run + (4 + I / 2) * kRegister;
+        fetch_ahead(here);
+        if (I % 2 == 0) fetch_ahead(bits);
+        const Ints halves = load(here), upper = load(bits), low = bytes(15), six = bytes(63);
+        first = both(choose(low, halves, moved<kLeft>(upper)), six);
+        second = both(choose(low, right<4>(halves), moved<kLeft - 2>(upper)), six);
+    }
+
+  private:
+    // Of each 128 values the file has the lower four bits of runs 0 and 2, 1 and 3 in the low and
+    // the high halves of 32 bytes, and the upper bits of run i at bits 2i of another 32.
+    static void put_run(const Block& block, int i, uint8_t* run, int lane) {
+        const uint8_t* halves = block.halves + i / 4 * 64 + i % 2 * 32;
+        const uint8_t* upper = block.upper + i / 4 * 32;
+        for (int r = 0; r < 4; r++) {
+            const uint32_t first = four(halves, 2 * r), second = four(halves, 2 * r + 1);
+            const bool low = i % 4 < 2;
+            put_four(run, r, lane, low ? low_halves(first, second) : high_halves(first, second));
+        }
+        for (int half = 0; half < 2; half++) {
+            uint32_t bits = 0;
+            for (int step = 0; step < 4; step++) {
+                bits |= (four(upper, 4 * half + step) >> i % 4 * 2 & 0x03030303) << 2 * step;
+            }
+            put_four(run, 4 + half, lane, bits);
+        }
+    }
+};
+
+template <class Type, int ROWS, int TILES>
+struct SignedBlocks {
+    static constexpr int kSums = 256 * ROWS;
+    static constexpr int kScales = kSums + 64 * ROWS;
+    static constexpr int kPanelBytes = kScales + 4 * ROWS;
+
+    static void quantize(const float* const* rows, uint8_t* block) {
+        for (int row = 0; row < ROWS; row++) {
+            auto* bytes = reinterpret_cast<int8_t*>(block + 32 * row);
+            const float scale = quantize_row<256>(rows[row], bytes, 32 * ROWS);
+            for (int i = 0; i < 16; i++) {
+                const int32_t start = -32 * sum_of(bytes + i / 2 * 32 * ROWS + i % 2 * 16, 16);
+                memcpy(block + kSums + 4 * (i * ROWS + row), &start, 4);
+            }
+            memcpy(block + kScales + 4 * row, &scale, 4);
+        }
+    }
+
+    static SPECCHAT_INLINE void multiply(const uint8_t* strip, const uint8_t* panel, int blocks,
+                                         int tile, float* const* out) {
+        using namespace simd;
+        Floats results[TILES][ROWS];
+        SPECCHAT_UNROLL
+        for (int t = 0; t < TILES; t++) {
+            SPECCHAT_UNROLL
+            for (int row = 0; row < ROWS; row++) results[t][row] = no_floats();
+        }
+        for (int block = 0; block < blocks; block++) {
+            Floats scales[TILES], parts[TILES][ROWS];
+            SPECCHAT_UNROLL
+            for (int t = 0; t < TILES; t++) {
+                scales[t] = halves(strip + 2 * kTile * (tile + t));
+                SPECCHAT_UNROLL
+                for (int row = 0; row < ROWS; row++) parts[t][row] = no_floats();
+            }
+            for (int ahead = 0; ahead < Type::kHeader; ahead += 64) fetch_ahead(strip + ahead);
+            const uint8_t* bytes = strip + kHalves + kTile * tile;
+            const uint8_t* runs = strip + Type::kHeader + tile * Type::kRunBytes;
+            for (int run = 0; run < 8; run++, runs += 2 * Type::kRunBytes, bytes += 2 * kStrip) {
+                const uint8_t* values = panel + run * 32 * ROWS;
+                const uint8_t* sums = panel + kSums + run * 8 * ROWS;
+                add_half(runs, values, sums, bytes, scales, parts, FirstHalf());
+                add_half(runs, values, sums + 4 * ROWS, bytes + kStrip, scales, parts, SecondHalf());
+            }
+            SPECCHAT_UNROLL
+            for (int row = 0; row < ROWS; row++) {
+                const Floats row_scale = spread_float(panel + kScales + 4 * row);
+                SPECCHAT_UNROLL
+                for (int t = 0; t < TILES; t++) {
+                    results[t][row] = fused(parts[t][row], row_scale, results[t][row]);
+                }
+            }
+            strip += Type::kStripBytes;
+            panel += kPanelBytes;
+        }
+        SPECCHAT_UNROLL
+        for (int row = 0; row < ROWS; row++) {
+            SPECCHAT_UNROLL
+            for (int t = 0; t < TILES; t++) store(out[row] + kTile * (tile + t), results[t][row]);
+        }
+    }
+
+  private:
+    // 16 values of each row, with a byte of their own for each output.
+    template <class Half>
+    static SPECCHAT_INLINE void add_half(const uint8_t* run, const uint8_t* values,
+                                         const uint8_t* starts, const uint8_t* bytes,
+                                         const simd::Floats (&scales)[TILES],
+                                         simd::Floats (&parts)[TILES][ROWS], Half half) {
+        using namespace simd;
+        Sums<ROWS, TILES> sums;
+        SPECCHAT_UNROLL
+        for (int row = 0; row < ROWS; row++) {
+            const Ints start = spread(starts + 4 * row);
+            SPECCHAT_UNROLL
+            for (int t = 0; t < TILES; t++) sums[t][row] = start;
+        }
+        add_run<Type, ROWS, TILES>(run, values, sums, half);
+        SPECCHAT_UNROLL
+        for (int t = 0; t < TILES; t++) {
+            const Floats scale = times(scales[t], to_floats(signed_bytes(bytes + kTile * t)));
+            SPECCHAT_UNROLL
+            for (int row = 0; row < ROWS; row++) {
+                parts[t][row] = fused(to_floats(sums[t][row]), scale, parts[t][row]);
+            }
+        }
+    }
+};
+
+}  // namespace
+
+constexpr Kernel q6_k = kernel_of<SignedBlocks, Q6_K>();
+
+}  // namespace specchat
+
+#endif
