@@ -3,6 +3,7 @@
 // ggml has a list of such types for its own packed layouts, and llama.cpp puts each tensor into the
 // first that takes it. This file puts one more into the list, from a static initializer: nothing of
 // llama.cpp is changed. What it does not take (other types, shapes or operations) goes to the next.
+#include "floats.h"
 #include "product.h"
 
 #if SPECCHAT_SIMD
@@ -36,6 +37,20 @@ class PackedWeights : public ggml::cpu::tensor_traits {
     }
 };
 
+// Needs no weights of ours: ggml asks each of its buffer types about every operation.
+class FloatMatrices : public ggml::cpu::tensor_traits {
+  public:
+    bool work_size(int, const ggml_tensor*, size_t& size) override {
+        size = 0;
+        return true;
+    }
+
+    bool compute_forward(ggml_compute_params* params, ggml_tensor* op) override {
+        multiply_floats(params, op);
+        return true;
+    }
+};
+
 class PackedBuffers : public ggml::cpu::extra_buffer_type {
   public:
     bool supports_op(ggml_backend_dev_t, const ggml_tensor* op) override {
@@ -46,7 +61,9 @@ class PackedBuffers : public ggml::cpu::extra_buffer_type {
     }
 
     ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
-        return is_ours(op) ? static_cast<PackedWeights*>(op->src[0]->extra) : nullptr;
+        if (is_ours(op)) return static_cast<PackedWeights*>(op->src[0]->extra);
+        static FloatMatrices floats;
+        return op->op == GGML_OP_MUL_MAT && can_multiply_floats(op) ? &floats : nullptr;
     }
 
   private:

@@ -57,6 +57,12 @@ SPECCHAT_INLINE float one_float(const void* p) {
     return value;
 }
 
+SPECCHAT_INLINE float sum_of_eight(__m256 a) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
 #if SPECCHAT_SIMD == 512
 
 constexpr int kLanes = 16;
@@ -121,6 +127,11 @@ SPECCHAT_INLINE int32_t largest(Ints a) { return _mm512_reduce_max_epi32(a); }
 SPECCHAT_INLINE void store_rounded(int8_t* p, Floats a) {
     const __m128i rounded = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(a));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), rounded);
+}
+// The sum of all lanes, in one order.
+SPECCHAT_INLINE float sum_of_lanes(Floats a) {
+    const __m256 upper = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1));
+    return sum_of_eight(_mm256_add_ps(_mm512_castps512_ps256(a), upper));
 }
 
 #else  // 256 bits
@@ -205,6 +216,8 @@ SPECCHAT_INLINE void store_rounded(int8_t* p, Floats a) {
         _mm_packs_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
 }
+
+SPECCHAT_INLINE float sum_of_lanes(Floats a) { return sum_of_eight(a); }
 
 #endif
 
