@@ -31,7 +31,7 @@ SPECCHAT_INLINE void unpack_six_bits(const uint8_t* packed, uint8_t* six) {
     store(six + 3 * kRegister, either(either(low, middle), both(right<2>(c), bytes(48))));
 }
 
-template <class Type, int ROWS, int TILES>
+template <class Type, int ROWS>
 struct Blocks {
     static constexpr int kSums = 256 * ROWS;
     static constexpr int kScales = kSums + 16 * ROWS;
@@ -49,22 +49,22 @@ struct Blocks {
         }
     }
 
-    static SPECCHAT_INLINE void multiply(const uint8_t* strip, const uint8_t* panel, int blocks,
-                                         int tile, float* const* out) {
+    static void multiply(const uint8_t* strip, const uint8_t* panel, int blocks,
+                         float* const* out) {
         using namespace simd;
-        Floats results[TILES][ROWS];
+        Floats results[2][ROWS];
         SPECCHAT_UNROLL
-        for (int t = 0; t < TILES; t++) {
+        for (int t = 0; t < 2; t++) {
             SPECCHAT_UNROLL
             for (int row = 0; row < ROWS; row++) results[t][row] = no_floats();
         }
         for (int block = 0; block < blocks; block++) {
-            alignas(64) uint8_t six[TILES][4 * kRegister];
-            Floats scales[TILES], parts[TILES][ROWS];
+            alignas(64) uint8_t six[2][4 * kRegister];
+            Floats scales[2], parts[2][ROWS];
             SPECCHAT_UNROLL
-            for (int t = 0; t < TILES; t++) {
-                const uint8_t* scale = strip + 2 * kTile * (tile + t);
-                const uint8_t* packed = strip + 2 * kHalves + kSixBits * (tile + t);
+            for (int t = 0; t < 2; t++) {
+                const uint8_t* scale = strip + 2 * kTile * t;
+                const uint8_t* packed = strip + 2 * kHalves + kSixBits * t;
                 fetch_ahead(scale);
                 fetch_ahead(packed);
                 fetch_ahead(packed + kRegister);
@@ -73,17 +73,17 @@ struct Blocks {
                 unpack_six_bits(packed, six[t]);
                 add_minima(six[t] + 2 * kRegister, halves(scale + kHalves), panel + kSums, parts[t]);
             }
-            const uint8_t* runs = strip + Type::kHeader + tile * Type::kRunBytes;
+            const uint8_t* runs = strip + Type::kHeader;
             for (int run = 0; run < 8; run++, runs += 2 * Type::kRunBytes) {
-                Sums<ROWS, TILES> sums;
+                Sums<ROWS> sums;
                 SPECCHAT_UNROLL
-                for (int t = 0; t < TILES; t++) {
+                for (int t = 0; t < 2; t++) {
                     SPECCHAT_UNROLL
                     for (int row = 0; row < ROWS; row++) sums[t][row] = no_ints();
                 }
-                add_run<Type, ROWS, TILES>(runs, panel + run * 32 * ROWS, sums, WholeRun());
+                add_run<Type, ROWS>(runs, panel + run * 32 * ROWS, sums, WholeRun());
                 SPECCHAT_UNROLL
-                for (int t = 0; t < TILES; t++) {
+                for (int t = 0; t < 2; t++) {
                     const Ints number = unsigned_bytes(six[t] + kLanes * run);
                     const Floats scale = times(scales[t], to_floats(number));
                     SPECCHAT_UNROLL
@@ -96,7 +96,7 @@ struct Blocks {
             for (int row = 0; row < ROWS; row++) {
                 const Floats row_scale = spread_float(panel + kScales + 4 * row);
                 SPECCHAT_UNROLL
-                for (int t = 0; t < TILES; t++) {
+                for (int t = 0; t < 2; t++) {
                     results[t][row] = fused(parts[t][row], row_scale, results[t][row]);
                 }
             }
@@ -106,7 +106,7 @@ struct Blocks {
         SPECCHAT_UNROLL
         for (int row = 0; row < ROWS; row++) {
             SPECCHAT_UNROLL
-            for (int t = 0; t < TILES; t++) store(out[row] + kTile * (tile + t), results[t][row]);
+            for (int t = 0; t < 2; t++) store(out[row] + kTile * t, results[t][row]);
         }
     }
 

@@ -18,7 +18,7 @@
 SPECCHAT_KERNELS_BEGIN
 
 
-template <class Type, int ROWS, int TILES>
+template <class Type, int ROWS>
 struct Runs {
     static constexpr int kSums = 32 * ROWS;
     static constexpr int kScales = kSums + 4 * ROWS;
@@ -36,30 +36,30 @@ struct Runs {
         }
     }
 
-    static SPECCHAT_INLINE void multiply(const uint8_t* strip, const uint8_t* panel, int blocks,
-                                         int tile, float* const* out) {
+    static void multiply(const uint8_t* strip, const uint8_t* panel, int blocks,
+                         float* const* out) {
         using namespace simd;
-        const uint8_t* scales = strip + 2 * kTile * tile;
-        const uint8_t* runs = strip + Type::kHeader + tile * Type::kRunBytes;
-        Floats results[TILES][ROWS];
+        const uint8_t* scales = strip;
+        const uint8_t* runs = strip + Type::kHeader;
+        Floats results[2][ROWS];
         SPECCHAT_UNROLL
-        for (int t = 0; t < TILES; t++) {
+        for (int t = 0; t < 2; t++) {
             SPECCHAT_UNROLL
             for (int row = 0; row < ROWS; row++) results[t][row] = no_floats();
         }
         for (int block = 0; block < blocks; block++) {
-            Sums<ROWS, TILES> sums;
+            Sums<ROWS> sums;
             SPECCHAT_UNROLL
             for (int row = 0; row < ROWS; row++) {
                 const Ints start = Type::kMinimum ? no_ints() : spread(panel + kSums + 4 * row);
                 SPECCHAT_UNROLL
-                for (int t = 0; t < TILES; t++) sums[t][row] = start;
+                for (int t = 0; t < 2; t++) sums[t][row] = start;
             }
             fetch_ahead(scales);
             if (Type::kMinimum) fetch_ahead(scales + kHalves);
-            add_run<Type, ROWS, TILES>(runs, panel, sums, WholeRun());
+            add_run<Type, ROWS>(runs, panel, sums, WholeRun());
             SPECCHAT_UNROLL
-            for (int t = 0; t < TILES; t++) {
+            for (int t = 0; t < 2; t++) {
                 const Floats scale = halves(scales + 2 * kTile * t);
                 SPECCHAT_UNROLL
                 for (int row = 0; row < ROWS; row++) {
@@ -79,7 +79,7 @@ struct Runs {
         SPECCHAT_UNROLL
         for (int row = 0; row < ROWS; row++) {
             SPECCHAT_UNROLL
-            for (int t = 0; t < TILES; t++) store(out[row] + kTile * (tile + t), results[t][row]);
+            for (int t = 0; t < 2; t++) store(out[row] + kTile * t, results[t][row]);
         }
     }
 };

@@ -91,20 +91,30 @@ def quantized(kind: int, weights: Floats) -> NDArray[np.uint8]:
     outputs, inputs = weights.shape
     result = np.empty((outputs, _call("ggml_row_size", kind, inputs)), np.uint8)
     _call(
-        "ggml_quantize_chunk", kind, weights.ctypes.data, result.ctypes.data, 0, outputs, inputs, None
+        "ggml_quantize_chunk",
+        kind,
+        weights.ctypes.data,
+        result.ctypes.data,
+        0,
+        outputs,
+        inputs,
+        None,
     )
     return result
 
 
 class Weights:
-    """A quantized matrix in a buffer of the CPU: the kernels' own, or its ordinary one."""
+    """A matrix, or one for each head, in a buffer of the CPU: the kernels' own, or the ordinary."""
 
-    def __init__(self, kind: int, packed: NDArray[np.uint8], inputs: int, *, kernels: bool) -> None:
+    def __init__(
+        self, kind: int, stored: NDArray[np.uint8], inputs: int, *, kernels: bool = False
+    ) -> None:
+        """`stored` has rows of `inputs` numbers, as ggml's type `kind` has them."""
         self._context = _call("ggml_init", _InitParams(_MEMORY, None, True))
-        self._outputs = len(packed)
+        heads, self._outputs = (1, *stored.shape)[-3:-1]
         self._inputs = inputs
         self._tensor = _call(
-            "ggml_new_tensor_4d", self._context, kind, inputs, self._outputs, 1, 1
+            "ggml_new_tensor_4d", self._context, kind, inputs, self._outputs, heads, 1
         )
         device = _call("ggml_backend_dev_by_name", b"CPU")
         ordinary = _call("ggml_backend_dev_buffer_type", device)
@@ -114,8 +124,8 @@ class Weights:
             buffer_types()[KERNELS] if kernels else ordinary,
         )
         self._backend = _call("ggml_backend_dev_init", device, None)
-        packed = np.ascontiguousarray(packed)
-        _call("ggml_backend_tensor_set", self._tensor, packed.ctypes.data, 0, packed.nbytes)
+        stored = np.ascontiguousarray(stored)
+        _call("ggml_backend_tensor_set", self._tensor, stored.ctypes.data, 0, stored.nbytes)
 
     def __enter__(self) -> Self:
         return self

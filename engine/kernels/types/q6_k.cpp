@@ -69,7 +69,7 @@ struct Q6_K {
     }
 };
 
-template <class Type, int ROWS, int TILES>
+template <class Type, int ROWS>
 struct SignedBlocks {
     static constexpr int kSums = 256 * ROWS;
     static constexpr int kScales = kSums + 64 * ROWS;
@@ -87,26 +87,26 @@ struct SignedBlocks {
         }
     }
 
-    static SPECCHAT_INLINE void multiply(const uint8_t* strip, const uint8_t* panel, int blocks,
-                                         int tile, float* const* out) {
+    static void multiply(const uint8_t* strip, const uint8_t* panel, int blocks,
+                         float* const* out) {
         using namespace simd;
-        Floats results[TILES][ROWS];
+        Floats results[2][ROWS];
         SPECCHAT_UNROLL
-        for (int t = 0; t < TILES; t++) {
+        for (int t = 0; t < 2; t++) {
             SPECCHAT_UNROLL
             for (int row = 0; row < ROWS; row++) results[t][row] = no_floats();
         }
         for (int block = 0; block < blocks; block++) {
-            Floats scales[TILES], parts[TILES][ROWS];
+            Floats scales[2], parts[2][ROWS];
             SPECCHAT_UNROLL
-            for (int t = 0; t < TILES; t++) {
-                scales[t] = halves(strip + 2 * kTile * (tile + t));
+            for (int t = 0; t < 2; t++) {
+                scales[t] = halves(strip + 2 * kTile * t);
                 SPECCHAT_UNROLL
                 for (int row = 0; row < ROWS; row++) parts[t][row] = no_floats();
             }
             for (int ahead = 0; ahead < Type::kHeader; ahead += 64) fetch_ahead(strip + ahead);
-            const uint8_t* bytes = strip + kHalves + kTile * tile;
-            const uint8_t* runs = strip + Type::kHeader + tile * Type::kRunBytes;
+            const uint8_t* bytes = strip + kHalves;
+            const uint8_t* runs = strip + Type::kHeader;
             for (int run = 0; run < 8; run++, runs += 2 * Type::kRunBytes, bytes += 2 * kStrip) {
                 const uint8_t* values = panel + run * 32 * ROWS;
                 const uint8_t* sums = panel + kSums + run * 8 * ROWS;
@@ -117,7 +117,7 @@ struct SignedBlocks {
             for (int row = 0; row < ROWS; row++) {
                 const Floats row_scale = spread_float(panel + kScales + 4 * row);
                 SPECCHAT_UNROLL
-                for (int t = 0; t < TILES; t++) {
+                for (int t = 0; t < 2; t++) {
                     results[t][row] = fused(parts[t][row], row_scale, results[t][row]);
                 }
             }
@@ -127,7 +127,7 @@ struct SignedBlocks {
         SPECCHAT_UNROLL
         for (int row = 0; row < ROWS; row++) {
             SPECCHAT_UNROLL
-            for (int t = 0; t < TILES; t++) store(out[row] + kTile * (tile + t), results[t][row]);
+            for (int t = 0; t < 2; t++) store(out[row] + kTile * t, results[t][row]);
         }
     }
 
@@ -136,19 +136,19 @@ struct SignedBlocks {
     template <class Half>
     static SPECCHAT_INLINE void add_half(const uint8_t* run, const uint8_t* values,
                                          const uint8_t* starts, const uint8_t* bytes,
-                                         const simd::Floats (&scales)[TILES],
-                                         simd::Floats (&parts)[TILES][ROWS], Half half) {
+                                         const simd::Floats (&scales)[2],
+                                         simd::Floats (&parts)[2][ROWS], Half half) {
         using namespace simd;
-        Sums<ROWS, TILES> sums;
+        Sums<ROWS> sums;
         SPECCHAT_UNROLL
         for (int row = 0; row < ROWS; row++) {
             const Ints start = spread(starts + 4 * row);
             SPECCHAT_UNROLL
-            for (int t = 0; t < TILES; t++) sums[t][row] = start;
+            for (int t = 0; t < 2; t++) sums[t][row] = start;
         }
-        add_run<Type, ROWS, TILES>(run, values, sums, half);
+        add_run<Type, ROWS>(run, values, sums, half);
         SPECCHAT_UNROLL
-        for (int t = 0; t < TILES; t++) {
+        for (int t = 0; t < 2; t++) {
             const Floats scale = times(scales[t], to_floats(signed_bytes(bytes + kTile * t)));
             SPECCHAT_UNROLL
             for (int row = 0; row < ROWS; row++) {
