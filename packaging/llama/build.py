@@ -34,6 +34,7 @@ HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "source.txt"  # the pinned version and the hash of its source archive
 TRIM = HERE / "trim.cmake"
 AMX_HEADER = HERE / "amx_tile_config.h"
+KERNELS = HERE.parents[1] / "engine" / "kernels"  # added to the CPU's by trim.cmake
 
 # A build to hand to others: nothing of the CPU that compiles it, and kernels for many CPUs, each in
 # a library of its own beside the others, of which the best that runs is taken at the start.
@@ -84,6 +85,12 @@ def cmake_defines(compilers: Compiler, gpu: str, portable: bool = False) -> dict
     return defines
 
 
+def sources() -> list[Path]:
+    """The files that the wheel is built from, or that say how."""
+    kernels = (file for file in KERNELS.rglob("*") if file.suffix in (".cmake", ".cpp", ".h"))
+    return [SOURCE, TRIM, AMX_HEADER, *sorted(kernels)]
+
+
 def wheel_key(
     compilers: Compiler, gpu: str, environ: Mapping[str, str], portable: bool = False
 ) -> str:
@@ -92,7 +99,7 @@ def wheel_key(
     """
     defines = cmake_defines(compilers, gpu, portable)
     parts = {
-        "files": [file.read_text("utf-8") for file in (SOURCE, TRIM, AMX_HEADER)],
+        "files": [file.read_text("utf-8") for file in sources()],
         "defines": {name: Path(value).name for name, value in defines.items()},
         "compilers": compilers.identity,
         "environment": {name: environ.get(name, "") for name in BUILD_VARIABLES},

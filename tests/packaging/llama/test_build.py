@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import platform
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -59,9 +60,21 @@ def test_key_is_the_same_for_what_does_not(monkeypatch: pytest.MonkeyPatch, tmp_
         copy = tmp_path / original.name
         copy.write_bytes(original.read_bytes())
         monkeypatch.setattr(build, name, copy)
+    monkeypatch.setattr(build, "KERNELS", shutil.copytree(build.KERNELS, tmp_path / "kernels"))
     assert key() == before, "another checkout with the same files"
     build.TRIM.write_text(build.TRIM.read_text() + "# changed\n")
     assert key() != before, "a changed file"
+
+
+@pytest.mark.parametrize("name", ["product.cpp", "runs.h", "kernels.cmake", "types/q4_k.cpp"])
+def test_key_differs_by_each_file_of_the_kernels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    before = key()
+    monkeypatch.setattr(build, "KERNELS", shutil.copytree(build.KERNELS, tmp_path / "kernels"))
+    file = build.KERNELS / name
+    file.write_text(file.read_text() + "\n")
+    assert key() != before
 
 
 def test_cmake_arguments_survive_spaces_and_a_persons_own_come_last(
