@@ -16,7 +16,7 @@ COMPUTES := kernels and not model and not gpu
 QUICK := tests/specengine/llama tests/specengine/test_exactness.py tests/specengine/cache/test_widths.py \
 	tests/specengine/checks tests/specchat/server/test_completions.py tests/specchat/backends/test_recall.py
 
-.PHONY: chat test test-all test-kernels test-kernels-quick lint lock package clean runtime dev
+.PHONY: chat test test-all test-kernels test-kernels-quick test-kernel-sanitizers lint lock package clean runtime dev
 
 chat: runtime
 	@$(BIN)/specchat $(ARGS)
@@ -46,6 +46,10 @@ test-kernels: dev
 # In two minutes, with the one kind of kernels whose build is short: part of .ci/run.
 test-kernels-quick: dev
 	@$(call WITH_KERNELS,generic) $(BIN)/python -m pytest -m "$(COMPUTES) and not slow" $(QUICK) $(ARGS)
+
+# The kernels of engine/kernels on random shapes; needs a compiler with sanitizers.
+test-kernel-sanitizers:
+	@tests/specengine/kernels/native/sanitize.sh $(ARGS)
 
 # All four, so that one run tells everything.
 lint: dev

@@ -115,7 +115,7 @@ def test_a_row_that_is_no_number_spoils_only_itself(kind: Type, bad: float) -> N
         spoiled = weights.times(rows)
         others = [row for row in range(9) if row != 4]
         assert same_bits(spoiled[others], expected[others])
-        assert same_bits(spoiled[4:5], weights.times(rows[4:5]))
+        assert np.array_equal(spoiled[4:5], weights.times(rows[4:5]), equal_nan=True)
         assert np.isfinite(bad) or not np.isfinite(spoiled[4]).any()
 
 
