@@ -59,8 +59,8 @@ constexpr Kernel kernel_of(std::integer_sequence<int, R...>) {
     return {Type::kValues,
             static_cast<int>(sizeof(typename Type::Block)),
             Type::kStripBytes,
+            Family<Type, 1>::kPanelBytes,
             &pack_strip<Type>,
-            {0, Family<Type, R + 1>::kPanelBytes...},
             {nullptr, &Family<Type, R + 1>::quantize...},
             {nullptr, &Family<Type, R + 1>::multiply...}};
 }

@@ -76,12 +76,12 @@ MultiplySome kernel_for(ggml_type type, bool many_outputs, int rows) {
 
 // A matrix of the product's first source, and all rows that it is multiplied with: those of every
 // head of attention that shares its keys and values.
-struct Group {
+struct Heads {
     const ggml_tensor *matrices, *rows, *out;
     const char* matrix;
     int64_t heads, head, i3;
 
-    Group(const ggml_tensor* product, int64_t index)
+    Heads(const ggml_tensor* product, int64_t index)
         : matrices(product->src[0]), rows(product->src[1]), out(product) {
         const int64_t i02 = index % matrices->ne[2], i03 = index / matrices->ne[2] % matrices->ne[3];
         matrix = static_cast<const char*>(matrices->data) + i02 * matrices->nb[2] +
@@ -139,7 +139,7 @@ void multiply_floats(const ggml_compute_params* params, ggml_tensor* product) {
     const int64_t line = 16, lines = (outputs + line - 1) / line, all = groups * lines;
     const int64_t from = all * params->ith / params->nth, to = all * (params->ith + 1) / params->nth;
     for (int64_t i = from; i < to;) {
-        const Group group(product, i / lines);
+        const Heads group(product, i / lines);
         const int64_t first = i % lines, last = std::min(lines, first + to - i);
         for (int64_t start = 0; start < group.count(); start += kStretch) {
             const int64_t end = std::min(group.count(), start + kStretch);

@@ -29,12 +29,12 @@ struct Kernel {
     int values;       // inputs in a block, of the file, a strip or a panel
     int file_bytes;   // of a block of one output in the file
     int strip_bytes;  // of a block of kStrip outputs
+    int row_bytes;    // of a block of one row of a panel
 
     // Packs blocks of `outputs` <= kStrip rows of the file, `stride` bytes apart; the rest is zero.
     void (*pack)(const uint8_t* rows, size_t stride, int outputs, int blocks, uint8_t* strip);
 
     // Of as many rows as the index says, 1 to kRows.
-    int panel_bytes[kRows + 1];  // of a block
     Quantize quantize[kRows + 1];
     Multiply multiply[kRows + 1];
 };

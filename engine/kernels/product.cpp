@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "rows.h"
+
 SPECCHAT_KERNELS_BEGIN
 
 namespace {
@@ -13,99 +15,66 @@ namespace {
 constexpr size_t kWorthThreads = 1 << 20;  // bytes that are packed by more than one thread
 constexpr int kChunks = 8;                 // of strips, for each thread
 
-int strips_of(const ggml_tensor* weights) {
-    return static_cast<int>((weights->ne[1] + kStrip - 1) / kStrip);
-}
-
-// How n rows are cut into panels, as evenly as it goes: 9 are 5 and 4.
-struct Panels {
-    int rows;
-
-    int count() const { return (rows + kRows - 1) / kRows; }
-    int start(int panel) const {
-        return static_cast<int>(static_cast<int64_t>(rows) * panel / count());
-    }
-    int size(int panel) const { return start(panel + 1) - start(panel); }
-};
-
-// Row `i` of a tensor's rows, in the order of its memory.
-char* row_of(const ggml_tensor* tensor, int64_t i) {
-    const int64_t i1 = i % tensor->ne[1], i2 = i / tensor->ne[1] % tensor->ne[2];
-    const int64_t i3 = i / tensor->ne[1] / tensor->ne[2];
-    return static_cast<char*>(tensor->data) + i1 * tensor->nb[1] + i2 * tensor->nb[2] +
-           i3 * tensor->nb[3];
-}
-
-// One product as its threads see it.
-struct Product {
+// Sizes of packed weights.
+struct Packed {
     const Kernel& kernel;
-    const ggml_tensor *weights, *rows, *out;
-    uint8_t* work;
-    int blocks;
-    Panels panels;
+    int outputs, blocks, strips;
+    int64_t matrices;
+    size_t strip_bytes, matrix_bytes;
 
-    Product(const ggml_tensor* op, void* memory)
-        : kernel(*kernel_for(op->src[0]->type)),
-          weights(op->src[0]),
-          rows(op->src[1]),
-          out(op),
-          work(static_cast<uint8_t*>(memory)),
+    explicit Packed(const ggml_tensor* weights)
+        : kernel(*kernel_for(weights->type)),
+          outputs(static_cast<int>(weights->ne[1])),
           blocks(static_cast<int>(weights->ne[0] / kernel.values)),
-          panels{static_cast<int>(ggml_nrows(rows))} {}
+          strips((outputs + kStrip - 1) / kStrip),
+          matrices(weights->ne[2]),
+          strip_bytes(static_cast<size_t>(blocks) * kernel.strip_bytes),
+          matrix_bytes(strips * strip_bytes) {}
 
-    // All panels lie one after the other.
-    size_t panel_offset(int panel) const {
-        size_t offset = 0;
-        for (int i = 0; i < panel; i++) offset += panel_size(i);
-        return offset;
-    }
-    size_t panel_size(int panel) const {
-        return static_cast<size_t>(blocks) * kernel.panel_bytes[panels.size(panel)];
-    }
-
-    // Blocks `from` to `to` of all rows.
-    void quantize(int from, int to) const {
-        uint8_t* panel = work;
-        for (int i = 0; i < panels.count(); i++) {
-            const int n = panels.size(i);
-            const float* start[kRows];
-            for (int row = 0; row < n; row++) {
-                const auto* whole = reinterpret_cast<float*>(row_of(rows, panels.start(i) + row));
-                start[row] = whole + static_cast<int64_t>(from) * kernel.values;
-            }
-            for (int block = from; block < to; block++) {
-                kernel.quantize[n](start, panel + static_cast<size_t>(block) * kernel.panel_bytes[n]);
-                for (int row = 0; row < n; row++) start[row] += kernel.values;
-            }
-            panel += panel_size(i);
-        }
-    }
-
-    // All rows' outputs of a strip.
-    void multiply(int strip) const {
-        const auto* packed = static_cast<const uint8_t*>(weights->data) +
-                             static_cast<size_t>(strip) * blocks * kernel.strip_bytes;
-        const int first = strip * kStrip;
-        const int outputs = std::min<int>(kStrip, static_cast<int>(weights->ne[1]) - first);
-        const uint8_t* panel = work;
-        for (int i = 0; i < panels.count(); i++) {
-            const int n = panels.size(i);
-            float spare[kRows][kStrip];  // of a last strip that is not full
-            float *to[kRows], *results[kRows];
-            for (int row = 0; row < n; row++) {
-                to[row] = reinterpret_cast<float*>(row_of(out, panels.start(i) + row)) + first;
-                results[row] = outputs == kStrip ? to[row] : spare[row];
-            }
-            kernel.multiply[n](packed, panel, blocks, results);
-            if (outputs < kStrip) {
-                for (int row = 0; row < n; row++) {
-                    memcpy(to[row], spare[row], outputs * sizeof(float));
-                }
-            }
-            panel += panel_size(i);
-        }
+    int outputs_of(int strip) const { return std::min(kStrip, outputs - strip * kStrip); }
+    size_t panel_bytes(int rows) const {
+        return static_cast<size_t>(rows) * blocks * kernel.row_bytes;
     }
 };
+
+// Quantizes blocks `start` to `end` of all rows into `panels`, which lie one after the other.
+void quantize(const Packed& packed, const Rows& rows, int start, int end, uint8_t* panels) {
+    const Kernel& kernel = packed.kernel;
+    for (const Panel& panel : rows.panels) {
+        uint8_t* to = panels + packed.panel_bytes(panel.first);
+        const float* from[kRows];
+        for (int row = 0; row < panel.rows; row++) {
+            from[row] = rows.from[panel.first + row] + static_cast<int64_t>(start) * kernel.values;
+        }
+        for (int block = start; block < end; block++) {
+            const size_t offset = static_cast<size_t>(block) * panel.rows * kernel.row_bytes;
+            kernel.quantize[panel.rows](from, to + offset);
+            for (int row = 0; row < panel.rows; row++) from[row] += kernel.values;
+        }
+    }
+}
+
+// The outputs that a strip of a matrix has for all of a group's rows.
+void multiply_strip(const Packed& packed, const Rows& rows, const Group& group, int strip,
+                    const uint8_t* matrix, const uint8_t* panels) {
+    const int outputs = packed.outputs_of(strip);
+    for (int i = group.first_panel; i < group.end_panel; i++) {
+        const Panel& panel = rows.panels[i];
+        float spare[kRows][kStrip];  // for a last strip that is not full
+        float *to[kRows], *results[kRows];
+        for (int row = 0; row < panel.rows; row++) {
+            to[row] = rows.to[panel.first + row] + strip * kStrip;
+            results[row] = outputs == kStrip ? to[row] : spare[row];
+        }
+        packed.kernel.multiply[panel.rows](matrix + strip * packed.strip_bytes,
+                                           panels + packed.panel_bytes(panel.first),
+                                           packed.blocks, results);
+        if (outputs == kStrip) continue;
+        for (int row = 0; row < panel.rows; row++) {
+            memcpy(to[row], spare[row], outputs * sizeof(float));
+        }
+    }
+}
 
 }  // namespace
 
@@ -124,55 +93,66 @@ const Kernel* kernel_for(ggml_type type) {
 
 bool can_pack(const ggml_tensor* weights) {
     const Kernel* kernel = kernel_for(weights->type);
-    return kernel != nullptr && weights->ne[2] * weights->ne[3] == 1 && ggml_is_contiguous(weights) &&
+    return kernel != nullptr && weights->ne[3] == 1 && ggml_is_contiguous(weights) &&
            weights->ne[0] % kernel->values == 0;
 }
 
 size_t packed_bytes(const ggml_tensor* weights) {
-    const Kernel& kernel = *kernel_for(weights->type);
-    return static_cast<size_t>(weights->ne[0] / kernel.values) * strips_of(weights) *
-           kernel.strip_bytes;
+    const Packed packed(weights);
+    return packed.matrices * packed.matrix_bytes;
 }
 
 void pack(const ggml_tensor* weights, const uint8_t* file) {
-    const Kernel& kernel = *kernel_for(weights->type);
-    const int blocks = static_cast<int>(weights->ne[0] / kernel.values);
-    const int outputs = static_cast<int>(weights->ne[1]), strips = strips_of(weights);
-    const size_t row_bytes = static_cast<size_t>(blocks) * kernel.file_bytes;
-    const size_t strip_bytes = static_cast<size_t>(blocks) * kernel.strip_bytes;
-    const auto some = [&](int from, int to) {
-        for (int strip = from; strip < to; strip++) {
-            const int first = strip * kStrip;
-            kernel.pack(file + first * row_bytes, row_bytes, std::min(kStrip, outputs - first),
-                        blocks, static_cast<uint8_t*>(weights->data) + strip * strip_bytes);
+    const Packed packed(weights);
+    const size_t row_bytes = static_cast<size_t>(packed.blocks) * packed.kernel.file_bytes;
+    auto* const strips = static_cast<uint8_t*>(weights->data);
+    const auto some = [&](int64_t start, int64_t end) {
+        for (int64_t i = start; i < end; i++) {
+            const int strip = static_cast<int>(i % packed.strips);
+            const int64_t row = i / packed.strips * packed.outputs + strip * kStrip;
+            packed.kernel.pack(file + row * row_bytes, row_bytes, packed.outputs_of(strip),
+                               packed.blocks, strips + i * packed.strip_bytes);
         }
     };
+    const int64_t all = packed.matrices * packed.strips;
     const bool large = packed_bytes(weights) >= kWorthThreads;
     const int n = large ? std::clamp<int>(std::thread::hardware_concurrency(), 1, 8) : 1;
     std::vector<std::thread> others;
-    for (int i = 1; i < n; i++) others.emplace_back(some, strips * i / n, strips * (i + 1) / n);
-    some(0, strips / n);
+    for (int i = 1; i < n; i++) others.emplace_back(some, all * i / n, all * (i + 1) / n);
+    some(0, all / n);
     for (std::thread& other : others) other.join();
 }
 
+bool can_multiply(const ggml_tensor* product) {
+    const ggml_tensor *weights = product->src[0], *rows = product->src[1];
+    const bool alone = weights->ne[2] == 1 || product->src[2] != nullptr;
+    return can_pack(weights) && alone && rows->type == GGML_TYPE_F32 &&
+           rows->nb[0] == sizeof(float);
+}
+
 size_t work_bytes(const ggml_tensor* product) {
-    const Product whole(product, nullptr);
-    return whole.panel_offset(whole.panels.count());
+    return Packed(product->src[0]).panel_bytes(static_cast<int>(ggml_nrows(product)));
 }
 
 void multiply(const ggml_compute_params* params, ggml_tensor* product) {
-    const Product whole(product, params->wdata);
+    const Packed packed(product->src[0]);
+    const Rows rows(product);
+    const auto* weights = static_cast<const uint8_t*>(product->src[0]->data);
+    auto* panels = static_cast<uint8_t*>(params->wdata);
     const int thread = params->ith, threads = params->nth;
-    whole.quantize(whole.blocks * thread / threads, whole.blocks * (thread + 1) / threads);
+    quantize(packed, rows, packed.blocks * thread / threads, packed.blocks * (thread + 1) / threads,
+             panels);
     // The first chunk of each thread is its own, the others go to whoever is there first: a slow
     // core, or one that other programs use, does not hold up the rest.
     if (thread == 0) ggml_threadpool_chunk_set(params->threadpool, threads);
     ggml_barrier(params->threadpool);
-    const int strips = strips_of(whole.weights);
+    const int strips = static_cast<int>(rows.groups.size()) * packed.strips;
     const int chunk = std::max(1, strips / (threads * kChunks));
     for (int i = thread; i * chunk < strips; i = ggml_threadpool_chunk_add(params->threadpool, 1)) {
         for (int strip = i * chunk; strip < std::min(strips, (i + 1) * chunk); strip++) {
-            whole.multiply(strip);
+            const Group& group = rows.groups[strip / packed.strips];
+            multiply_strip(packed, rows, group, strip % packed.strips,
+                           weights + group.matrix * packed.matrix_bytes, panels);
         }
     }
 }

@@ -57,7 +57,7 @@ class PackedBuffers : public ggml::cpu::extra_buffer_type {
         if (!is_ours(op)) return false;
         const ggml_tensor* rows = op->src[1];
         const bool on_host = !rows->buffer || ggml_backend_buft_is_host(rows->buffer->buft);
-        return can_pack(op->src[0]) && rows->type == GGML_TYPE_F32 && on_host;
+        return on_host && can_multiply(op);
     }
 
     ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* op) override {
@@ -68,8 +68,8 @@ class PackedBuffers : public ggml::cpu::extra_buffer_type {
 
   private:
     static bool is_ours(const ggml_tensor* op) {
-        const bool packed = op->op == GGML_OP_MUL_MAT && op->src[0]->buffer;
-        return packed && op->src[0]->buffer->buft == buffer_type();
+        const bool product = op->op == GGML_OP_MUL_MAT || op->op == GGML_OP_MUL_MAT_ID;
+        return product && op->src[0]->buffer && op->src[0]->buffer->buft == buffer_type();
     }
 };
 

@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 KERNELS = "CPU_SPECCHAT"
 
 _POINTER, _SIZE, _INT64, _TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_char_p
-_F32 = 0
+_F32, _I32 = 0, 26
 _MEMORY = 1 << 20  # of a context, for the descriptions of its tensors
 
 
@@ -30,6 +30,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ggml_new_tensor_4d": (_POINTER, (_POINTER, ctypes.c_int, *4 * (_INT64,))),
     "ggml_permute": (_POINTER, (_POINTER, _POINTER, *4 * (ctypes.c_int,))),
     "ggml_mul_mat": (_POINTER, (_POINTER, _POINTER, _POINTER)),
+    "ggml_mul_mat_id": (_POINTER, (_POINTER, _POINTER, _POINTER, _POINTER)),
     "ggml_nbytes": (_SIZE, (_POINTER,)),
     "ggml_row_size": (_SIZE, (ctypes.c_int, _INT64)),
     "ggml_new_graph": (_POINTER, (_POINTER,)),
@@ -148,26 +149,23 @@ class Weights:
         shape = rows.shape[:-1]
         axes = (1,) * (3 - len(shape)) + shape
         rows = np.ascontiguousarray(rows, np.float32).reshape(*axes, self._inputs)
-        context = _call("ggml_init", _InitParams(_MEMORY, None, True))
-        stored = rows.swapaxes(1, 2) if permuted else rows
-        stored = np.ascontiguousarray(stored)
-        given = _call(
-            "ggml_new_tensor_4d", context, _F32, self._inputs, *reversed(stored.shape[:-1])
-        )
-        source = _call("ggml_permute", context, given, 0, 2, 1, 3) if permuted else given
-        product = _call("ggml_mul_mat", context, self._tensor, source)
-        graph = _call("ggml_new_graph", context)
-        _call("ggml_build_forward_expand", graph, product)
-        buffer = _call("ggml_backend_alloc_ctx_tensors", context, self._backend)
-        _call("ggml_backend_tensor_set", given, stored.ctypes.data, 0, stored.nbytes)
-        _set_threads()(self._backend, threads)
-        status = _call("ggml_backend_graph_compute", self._backend, graph)
-        assert status == 0
-        result = np.empty((*axes, self._outputs), np.float32)
-        _call("ggml_backend_tensor_get", product, result.ctypes.data, 0, result.nbytes)
-        _call("ggml_backend_buffer_free", buffer)
-        _call("ggml_free", context)
-        return result.reshape(*shape, self._outputs)
+        with _Graph(self._backend) as graph:
+            given = graph.tensor(_F32, rows.swapaxes(1, 2) if permuted else rows)
+            if permuted:
+                given = _call("ggml_permute", graph.context, given, 0, 2, 1, 3)
+            product = _call("ggml_mul_mat", graph.context, self._tensor, given)
+            return graph.result(product, (*shape, self._outputs), threads)
+
+    def times_by_expert(self, rows: Floats, experts: NDArray[np.int32], threads: int = 2) -> Floats:
+        """The products of each token's rows with the matrices of its experts.
+
+        `experts` has the shape (tokens, slots), `rows` (tokens, slots or 1, inputs), the result
+        (tokens, slots, outputs).
+        """
+        with _Graph(self._backend) as graph:
+            given, ids = graph.tensor(_F32, rows[None]), graph.tensor(_I32, experts[None, None])
+            product = _call("ggml_mul_mat_id", graph.context, self._tensor, given, ids)
+            return graph.result(product, (*experts.shape, self._outputs), threads)
 
     def supported(self) -> bool:
         """Whether a product with it is computed where it lies."""
@@ -178,6 +176,43 @@ class Weights:
         answer = _call("ggml_backend_dev_supports_op", device, product)
         _call("ggml_free", context)
         return bool(answer)
+
+
+class _Graph:
+    """One operation and what it is given."""
+
+    def __init__(self, backend: int) -> None:
+        self.context = _call("ggml_init", _InitParams(_MEMORY, None, True))
+        self._backend = backend
+        self._buffer: int | None = None
+        self._given: list[tuple[int, NDArray[Any]]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._buffer is not None:
+            _call("ggml_backend_buffer_free", self._buffer)
+        _call("ggml_free", self.context)
+
+    def tensor(self, kind: int, values: NDArray[Any]) -> int:
+        """A tensor with `values`, which have four axes."""
+        shape = reversed(values.shape)
+        handle: int = _call("ggml_new_tensor_4d", self.context, kind, *shape)
+        self._given.append((handle, np.ascontiguousarray(values)))
+        return handle
+
+    def result(self, operation: int, shape: tuple[int, ...], threads: int) -> Floats:
+        graph = _call("ggml_new_graph", self.context)
+        _call("ggml_build_forward_expand", graph, operation)
+        self._buffer = _call("ggml_backend_alloc_ctx_tensors", self.context, self._backend)
+        for handle, values in self._given:
+            _call("ggml_backend_tensor_set", handle, values.ctypes.data, 0, values.nbytes)
+        _set_threads()(self._backend, threads)
+        assert _call("ggml_backend_graph_compute", self._backend, graph) == 0
+        result = np.empty(shape, np.float32)
+        _call("ggml_backend_tensor_get", operation, result.ctypes.data, 0, result.nbytes)
+        return result
 
 
 @cache

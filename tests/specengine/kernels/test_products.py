@@ -129,6 +129,25 @@ def test_rows_in_more_dimensions_are_rows(kind: Type) -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("shared", [False, True])
+def test_rows_of_experts_are_what_each_experts_matrix_gives(kind: Type, shared: bool) -> None:
+    experts, tokens, slots = 5, 23, 3
+    packed = matrix(kind, experts * 40, 512).reshape(experts, 40, -1)
+    rows = numbers((tokens, 1 if shared else slots, 512))
+    rng = np.random.default_rng(2)
+    chosen = np.stack([rng.permutation(experts)[:slots] for _ in range(tokens)]).astype(np.int32)
+    expected = np.empty((tokens, slots, 40), np.float32)
+    for expert in range(experts):
+        with Weights(kind, packed[expert], 512, kernels=True) as weights:
+            for token, slot in np.argwhere(chosen == expert):
+                row = rows[token, 0 if shared else slot]
+                expected[token, slot] = weights.times(row[None])[0]
+    with Weights(kind, packed, 512, kernels=True) as weights:
+        for threads in (1, 3):
+            assert same_bits(weights.times_by_expert(rows, chosen, threads), expected)
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
 def test_packed_weights_take_the_files_room(kind: Type) -> None:
     packed = matrix(kind, 96, 512)
     with Weights(kind, packed, 512, kernels=True) as weights:

@@ -11,8 +11,8 @@ for sanitizer in address,undefined thread; do
     # shellcheck disable=SC2086  # flags are several words
     ${CXX:-c++} -std=c++17 -O1 -g ${CXXFLAGS:--march=native} -ffp-contract=off -w -pthread \
         -fsanitize="$sanitizer" -fno-sanitize-recover=all \
-        -I"$here/stand_in" -I"$kernels" "$here/fuzz.cpp" "$kernels/product.cpp" \
-        "$kernels/floats.cpp" "$kernels"/types/*.cpp -o "$folder/fuzz"
+        -I"$here/stand_in" -I"$kernels" "$here/fuzz.cpp" "$kernels/floats.cpp" \
+        "$kernels/product.cpp" "$kernels/rows.cpp" "$kernels"/types/*.cpp -o "$folder/fuzz"
     echo "$sanitizer, seed $seed:"
     "$folder/fuzz" "$seed" "$rounds"
 done

@@ -24,7 +24,7 @@ struct ggml_tensor {
     ggml_type type;
     int64_t ne[4];
     size_t nb[4];
-    ggml_tensor* src[2];
+    ggml_tensor* src[3];
     void* data;
 };
 
