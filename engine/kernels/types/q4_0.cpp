@@ -26,7 +26,7 @@ struct Q4_0 : RunType<4, 8, false> {
 
 }  // namespace
 
-constexpr Kernel q4_0 = kernel_of<Runs, Q4_0>();
+const Kernel q4_0 = kernel_of<Runs, Q4_0>();
 
 }  // namespace specchat
 

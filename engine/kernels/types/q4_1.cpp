@@ -27,7 +27,7 @@ struct Q4_1 : RunType<4, 0, true> {
 
 }  // namespace
 
-constexpr Kernel q4_1 = kernel_of<Runs, Q4_1>();
+const Kernel q4_1 = kernel_of<Runs, Q4_1>();
 
 }  // namespace specchat
 

@@ -29,7 +29,7 @@ struct Q4_K : BlockType<4> {
 
 }  // namespace
 
-constexpr Kernel q4_k = kernel_of<Blocks, Q4_K>();
+const Kernel q4_k = kernel_of<Blocks, Q4_K>();
 
 }  // namespace specchat
 

@@ -41,7 +41,7 @@ struct Q5_0 : RunType<5, 16, false> {
 
 }  // namespace
 
-constexpr Kernel q5_0 = kernel_of<Runs, Q5_0>();
+const Kernel q5_0 = kernel_of<Runs, Q5_0>();
 
 }  // namespace specchat
 

@@ -37,7 +37,7 @@ struct Q5_K : BlockType<5> {
 
 }  // namespace
 
-constexpr Kernel q5_k = kernel_of<Blocks, Q5_K>();
+const Kernel q5_k = kernel_of<Blocks, Q5_K>();
 
 }  // namespace specchat
 

@@ -160,7 +160,7 @@ struct SignedBlocks {
 
 }  // namespace
 
-constexpr Kernel q6_k = kernel_of<SignedBlocks, Q6_K>();
+const Kernel q6_k = kernel_of<SignedBlocks, Q6_K>();
 
 }  // namespace specchat
 

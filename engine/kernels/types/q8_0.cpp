@@ -33,7 +33,7 @@ struct Q8_0 : RunType<8, 128, false> {
 
 }  // namespace
 
-constexpr Kernel q8_0 = kernel_of<Runs, Q8_0>();
+const Kernel q8_0 = kernel_of<Runs, Q8_0>();
 
 }  // namespace specchat
 

@@ -81,7 +81,7 @@ def test_the_error_is_no_larger_than_that_of_llama_cpps_own_products(
     with Weights(kind, packed, inputs, kernels=False) as theirs:
         bound = np.linalg.norm(alone(theirs, rows) - exact) / np.linalg.norm(exact)
     # Both are the rounding of the rows to bytes, which the two do in slightly different ways.
-    assert error <= bound * 1.02
+    assert error <= bound * 1.002
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)

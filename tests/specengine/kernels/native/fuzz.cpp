@@ -37,11 +37,12 @@ ggml_tensor tensor(ggml_type type, int64_t inputs, int64_t n1, int64_t n2, void*
 using Multiply = void (*)(const ggml_compute_params*, ggml_tensor*);
 
 std::vector<float> product(Multiply multiply, ggml_tensor& matrix, ggml_tensor& rows, int threads,
-                           size_t work) {
+                           size_t work, ggml_tensor* ids = nullptr) {
     std::vector<float> result(matrix.ne[1] * ggml_nrows(&rows), 1e9F);
     ggml_tensor out = tensor(GGML_TYPE_F32, matrix.ne[1], rows.ne[1], rows.ne[2], result.data());
     out.src[0] = &matrix;
     out.src[1] = &rows;
+    out.src[2] = ids;
     if (work != 0) work = specchat::work_bytes(&out);
     const Bytes memory = bytes(work);
     ggml_threadpool pool{threads};
@@ -105,6 +106,38 @@ bool try_packed() {
     return rows_agree(specchat::multiply, matrix, values, n1, n2, 1);
 }
 
+// Tokens that name experts, each with a matrix of its own, against those experts' matrices alone.
+bool try_experts() {
+    const int experts = between(1, 4), tokens = between(1, 20), slots = between(1, experts);
+    const specchat::Kernel* kernel = specchat::kernel_for(GGML_TYPE_Q4_0);
+    const int blocks = between(1, 5), outputs = between(1, 70), inputs = blocks * kernel->values;
+    const size_t size = static_cast<size_t>(experts) * blocks * outputs * kernel->file_bytes;
+    const Bytes file = bytes(size);
+    for (size_t i = 0; i < size; i++) file[i] = static_cast<uint8_t>(between(0, 255));
+    ggml_tensor matrices = tensor(GGML_TYPE_Q4_0, inputs, outputs, experts, nullptr);
+    const Bytes packed = bytes(specchat::packed_bytes(&matrices));
+    matrices.data = packed.get();
+    specchat::pack(&matrices, file.get());
+    std::vector<int32_t> chosen;
+    for (int i = 0; i < tokens * slots; i++) chosen.push_back((i / slots + i % slots) % experts);
+    ggml_tensor ids = tensor(GGML_TYPE_F32, slots, tokens, 1, chosen.data());
+    std::vector<float> values = numbers(static_cast<size_t>(tokens) * slots * inputs);
+    ggml_tensor rows = tensor(GGML_TYPE_F32, inputs, slots, tokens, values.data());
+    const std::vector<float> all =
+        product(specchat::multiply, matrices, rows, between(1, 4), 1, &ids);
+    const size_t matrix_bytes = specchat::packed_bytes(&matrices) / experts;
+    for (int i = 0; i < tokens * slots; i++) {
+        ggml_tensor one = tensor(GGML_TYPE_Q4_0, inputs, outputs, 1,
+                                 packed.get() + chosen[i] * matrix_bytes);
+        ggml_tensor row = tensor(GGML_TYPE_F32, inputs, 1, 1, values.data() + i * inputs);
+        const std::vector<float> alone = product(specchat::multiply, one, row, 1, 1);
+        for (int k = 0; k < outputs; k++) {
+            if (!same(alone[k], all[i * outputs + k])) return false;
+        }
+    }
+    return true;
+}
+
 bool try_floats() {
     const ggml_type type = between(0, 1) == 0 ? GGML_TYPE_F32 : GGML_TYPE_F16;
     const int inputs = 16 * between(1, 9), outputs = between(1, 70), heads = between(1, 3);
@@ -123,7 +156,8 @@ int main(int, char** arguments) {
     generator.seed(static_cast<unsigned>(atoi(arguments[1])));
     const int rounds = atoi(arguments[2]);
     for (int i = 0; i < rounds; i++) {
-        if (!(i % 3 == 0 ? try_floats() : try_packed())) {
+        const int kind = i % 4;
+        if (!(kind == 0 ? try_floats() : kind == 1 ? try_experts() : try_packed())) {
             printf("round %d: a row is not what it is alone\n", i);
             return 1;
         }
