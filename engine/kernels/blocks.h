@@ -133,6 +133,7 @@ struct Blocks {
 template <int RUN>
 struct BlockType {
     static constexpr int kValues = 256;
+    static constexpr bool kWide = false;
     static constexpr int kRunBytes = RUN * simd::kRegister;
     static constexpr int kHeader = 2 * kHalves + 2 * kSixBits;
     static constexpr int kStripBytes = kHeader + 8 * 2 * kRunBytes;

@@ -17,7 +17,7 @@ SPECCHAT_KERNELS_BEGIN
 template <int ROWS>
 using Sums = simd::Ints[2][ROWS];  // of tiles A and B
 
-template <int ROWS>
+template <class Type, int ROWS>
 SPECCHAT_INLINE void add_step(const simd::Ints (&weights)[2], const uint8_t* values,
                               Sums<ROWS>& sums) {
     SPECCHAT_UNROLL
@@ -25,7 +25,9 @@ SPECCHAT_INLINE void add_step(const simd::Ints (&weights)[2], const uint8_t* val
         const simd::Ints four = simd::spread(values + 32 * row);
         SPECCHAT_UNROLL
         for (int tile = 0; tile < 2; tile++) {
-            sums[tile][row] = simd::dot(sums[tile][row], weights[tile], four);
+            simd::Ints& sum = sums[tile][row];
+            sum = Type::kWide ? simd::dot_wide(sum, weights[tile], four)
+                              : simd::dot(sum, weights[tile], four);
         }
     }
 }
@@ -38,8 +40,8 @@ SPECCHAT_INLINE void add_two_steps(const uint8_t* weights, const uint8_t* values
     for (int tile = 0; tile < 2; tile++) {
         Type::template unpack<I>(weights + tile * Type::kRunBytes, first[tile], second[tile]);
     }
-    add_step<ROWS>(first, values + 8 * I, sums);
-    add_step<ROWS>(second, values + 8 * I + 4, sums);
+    add_step<Type, ROWS>(first, values + 8 * I, sums);
+    add_step<Type, ROWS>(second, values + 8 * I + 4, sums);
 }
 
 // Adds the products of a run of 32 values, or of the pairs of its steps that `I` names. `weights`

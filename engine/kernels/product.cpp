@@ -83,7 +83,7 @@ const Kernel* kernel_for(ggml_type type) {
         case GGML_TYPE_Q4_0: return &q4_0;
         case GGML_TYPE_Q4_1: return &q4_1;
         case GGML_TYPE_Q5_0: return &q5_0;
-        case GGML_TYPE_Q8_0: return simd::kExactBytes ? &q8_0 : nullptr;
+        case GGML_TYPE_Q8_0: return &q8_0;
         case GGML_TYPE_Q4_K: return &q4_k;
         case GGML_TYPE_Q5_K: return &q5_k;
         case GGML_TYPE_Q6_K: return &q6_k;

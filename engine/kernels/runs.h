@@ -88,6 +88,7 @@ struct Runs {
 template <int RUN, int ZERO, bool MINIMUM>
 struct RunType {
     static constexpr int kValues = 32;
+    static constexpr bool kWide = false;  // whether weights are bytes above 127
     static constexpr int kZero = ZERO;
     static constexpr bool kMinimum = MINIMUM;
     static constexpr int kRunBytes = RUN * simd::kRegister;

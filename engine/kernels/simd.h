@@ -66,7 +66,6 @@ SPECCHAT_INLINE float sum_of_eight(__m256 a) {
 #if SPECCHAT_SIMD == 512
 
 constexpr int kLanes = 16;
-constexpr bool kExactBytes = true;  // `dot` takes weights up to 255
 using Ints = __m512i;
 using Floats = __m512;
 
@@ -84,6 +83,10 @@ SPECCHAT_INLINE Floats no_floats() { return _mm512_setzero_ps(); }
 // Adds four products of an unsigned byte of `weights` and a signed one of `values` to each lane.
 SPECCHAT_INLINE Ints dot(Ints sums, Ints weights, Ints values) {
     return _mm512_dpbusd_epi32(sums, weights, values);
+}
+// The same of weights above 127.
+SPECCHAT_INLINE Ints dot_wide(Ints sums, Ints weights, Ints values) {
+    return dot(sums, weights, values);
 }
 // Adds two products of signed 16 bits to each lane.
 SPECCHAT_INLINE Ints dot_pairs(Ints sums, Ints a, Ints b) { return _mm512_dpwssd_epi32(sums, a, b); }
@@ -154,17 +157,14 @@ SPECCHAT_INLINE Ints no_ints() { return _mm256_setzero_si256(); }
 SPECCHAT_INLINE Floats no_floats() { return _mm256_setzero_ps(); }
 
 #if defined(__AVXVNNI__)
-constexpr bool kExactBytes = true;
 SPECCHAT_INLINE Ints dot(Ints sums, Ints weights, Ints values) {
     return _mm256_dpbusd_avx_epi32(sums, weights, values);
 }
 #elif defined(__AVX512VNNI__) && defined(__AVX512VL__)
-constexpr bool kExactBytes = true;
 SPECCHAT_INLINE Ints dot(Ints sums, Ints weights, Ints values) {
     return _mm256_dpbusd_epi32(sums, weights, values);
 }
 #else
-constexpr bool kExactBytes = false;  // two products of bytes above 127 do not fit 16 bits
 SPECCHAT_INLINE Ints dot(Ints sums, Ints weights, Ints values) {
     const Ints pairs = _mm256_maddubs_epi16(weights, values);
     return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
@@ -173,6 +173,17 @@ SPECCHAT_INLINE Ints dot(Ints sums, Ints weights, Ints values) {
 SPECCHAT_INLINE Ints dot_pairs(Ints sums, Ints a, Ints b) {
     return _mm256_add_epi32(sums, _mm256_madd_epi16(a, b));
 }
+#if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
+SPECCHAT_INLINE Ints dot_wide(Ints sums, Ints weights, Ints values) {
+    return dot(sums, weights, values);
+}
+#else  // two products of such bytes do not fit the 16 bits of `dot`: even and odd ones apart
+SPECCHAT_INLINE Ints dot_wide(Ints sums, Ints weights, Ints values) {
+    const Ints even = _mm256_srai_epi16(_mm256_slli_epi16(values, 8), 8);
+    sums = dot_pairs(sums, _mm256_and_si256(weights, _mm256_set1_epi16(255)), even);
+    return dot_pairs(sums, _mm256_srli_epi16(weights, 8), _mm256_srai_epi16(values, 8));
+}
+#endif
 
 SPECCHAT_INLINE Floats to_floats(Ints a) { return _mm256_cvtepi32_ps(a); }
 SPECCHAT_INLINE Floats times(Floats a, Floats b) { return _mm256_mul_ps(a, b); }

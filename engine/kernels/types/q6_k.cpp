@@ -18,6 +18,7 @@ namespace {
 
 struct Q6_K {
     static constexpr int kValues = 256;
+    static constexpr bool kWide = false;
     static constexpr int kRunBytes = 6 * simd::kRegister;
     static constexpr int kHeader = kHalves + 16 * kStrip;
     static constexpr int kStripBytes = kHeader + 8 * 2 * kRunBytes;

@@ -8,6 +8,8 @@ SPECCHAT_KERNELS_BEGIN
 namespace {
 
 struct Q8_0 : RunType<8, 128, false> {
+    static constexpr bool kWide = true;
+
     struct Block {
         uint16_t scale;
         uint8_t bytes[32];
