@@ -23,7 +23,8 @@ SPECCHAT_INLINE float quantize_row(const float* row, int8_t* bytes, int stride) 
     // Below this its inverse would be infinite: so small a block counts as zero.
     const float inverse = top < 1e-36F ? 0.0F : 127.0F / top;
     for (int k = 0; k < kValues; k += kLanes) {
-        store_rounded(bytes + k / 32 * stride + k % 32, times(load_floats(row + k), floats(inverse)));
+        const Floats scaled = times(load_floats(row + k), floats(inverse));
+        store_rounded(bytes + k / 32 * stride + k % 32, scaled);
     }
     return top / 127.0F;
 }

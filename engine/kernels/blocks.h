@@ -1,8 +1,10 @@
 // The family of Q4_K and Q5_K: blocks of 256 values, eight runs of 32 with a scale and a minimum of
 // six bits each, which two floats of the block scale again.
 //
-// A block of a strip:  | scales A B | scales of minima A B | six bits A | six bits B | run A | run B | ...
-// A block of a panel:  | 8 runs of 32 bytes a row | 4 pairs of sums a row | a scale a row |
+// A block of a strip, with tiles A and B:
+//     | scales A B | scales of minima A B | six bits A | six bits B | run A | run B | ...
+// A block of a panel:
+//     | 8 runs of 32 bytes a row | 4 pairs of sums a row | a scale a row |
 //
 // Six bits: four registers full of numbers of six bits in three, the fourth in the top two bits of
 // the others. The first two are the scales of runs 0 to 3 and 4 to 7, of kLanes outputs each; the
@@ -71,7 +73,8 @@ struct Blocks {
                 fetch_ahead(packed + 2 * kRegister);
                 scales[t] = halves(scale);
                 unpack_six_bits(packed, six[t]);
-                add_minima(six[t] + 2 * kRegister, halves(scale + kHalves), panel + kSums, parts[t]);
+                const uint8_t* minima = six[t] + 2 * kRegister;
+                add_minima(minima, halves(scale + kHalves), panel + kSums, parts[t]);
             }
             const uint8_t* runs = strip + Type::kHeader;
             for (int run = 0; run < 8; run++, runs += 2 * Type::kRunBytes) {

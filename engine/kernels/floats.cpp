@@ -68,10 +68,11 @@ MultiplySome for_rows(int rows, std::integer_sequence<int, R...>) {
 
 MultiplySome kernel_for(ggml_type type, bool many_outputs, int rows) {
     const auto some = std::make_integer_sequence<int, kAtOnce>();
-    if (type == GGML_TYPE_F32) {
-        return many_outputs ? for_rows<Float, kOutputs>(rows, some) : for_rows<Float, 1>(rows, some);
+    if (many_outputs) {
+        return type == GGML_TYPE_F32 ? for_rows<Float, kOutputs>(rows, some)
+                                     : for_rows<Half, kOutputs>(rows, some);
     }
-    return many_outputs ? for_rows<Half, kOutputs>(rows, some) : for_rows<Half, 1>(rows, some);
+    return type == GGML_TYPE_F32 ? for_rows<Float, 1>(rows, some) : for_rows<Half, 1>(rows, some);
 }
 
 // A matrix of the product's first source, and all rows that it is multiplied with: those of every
@@ -83,7 +84,8 @@ struct Heads {
 
     Heads(const ggml_tensor* product, int64_t index)
         : matrices(product->src[0]), rows(product->src[1]), out(product) {
-        const int64_t i02 = index % matrices->ne[2], i03 = index / matrices->ne[2] % matrices->ne[3];
+        const int64_t i02 = index % matrices->ne[2];
+        const int64_t i03 = index / matrices->ne[2] % matrices->ne[3];
         matrix = static_cast<const char*>(matrices->data) + i02 * matrices->nb[2] +
                  i03 * matrices->nb[3];
         heads = rows->ne[2] / matrices->ne[2];
@@ -137,7 +139,8 @@ void multiply_floats(const ggml_compute_params* params, ggml_tensor* product) {
     const int64_t groups = product->src[0]->ne[2] * product->src[1]->ne[3];
     // Shares end between blocks of outputs, a whole cache line of the result each.
     const int64_t line = 16, lines = (outputs + line - 1) / line, all = groups * lines;
-    const int64_t from = all * params->ith / params->nth, to = all * (params->ith + 1) / params->nth;
+    const int64_t from = all * params->ith / params->nth;
+    const int64_t to = all * (params->ith + 1) / params->nth;
     for (int64_t i = from; i < to;) {
         const Heads group(product, i / lines);
         const int64_t first = i % lines, last = std::min(lines, first + to - i);

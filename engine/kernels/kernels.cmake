@@ -26,7 +26,8 @@ function(specchat_add_kernels)
   else()
     set(flags /fp:precise)
   endif()
-  set_source_files_properties(${sources} DIRECTORY "${folder}" PROPERTIES COMPILE_OPTIONS "${flags}")
+  set_source_files_properties(
+    ${sources} DIRECTORY "${folder}" PROPERTIES COMPILE_OPTIONS "${flags}")
 endfunction()
 
 # Its targets are there once the whole project has been read.

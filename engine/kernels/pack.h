@@ -34,7 +34,7 @@ SPECCHAT_INLINE uint32_t high_halves(uint32_t first, uint32_t second) {
     return (first >> 4 & kLowHalves) | (second & ~kLowHalves);
 }
 
-// A run of which the file has values 0 to 15 in the low and 16 to 31 in the high halves of 16 bytes.
+// A run of which the file has values 0 to 15 in the low, 16 to 31 in the high halves of 16 bytes.
 SPECCHAT_INLINE void put_run(uint8_t* run, int lane, const uint8_t* halves) {
     for (int i = 0; i < 2; i++) {
         const uint32_t first = four(halves, 2 * i), second = four(halves, 2 * i + 1);

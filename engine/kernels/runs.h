@@ -29,9 +29,13 @@ struct Runs {
             auto* bytes = reinterpret_cast<int8_t*>(block + 32 * row);
             const float scale = quantize_row<32>(rows[row], bytes, 0);
             const int32_t sum = sum_of(bytes, 32);
-            const int32_t start = -Type::kZero * sum;
-            const auto whole = static_cast<float>(sum);
-            memcpy(block + kSums + 4 * row, Type::kMinimum ? static_cast<const void*>(&whole) : &start, 4);
+            if (Type::kMinimum) {
+                const auto factor = static_cast<float>(sum);
+                memcpy(block + kSums + 4 * row, &factor, 4);
+            } else {
+                const int32_t start = -Type::kZero * sum;
+                memcpy(block + kSums + 4 * row, &start, 4);
+            }
             memcpy(block + kScales + 4 * row, &scale, 4);
         }
     }

@@ -89,7 +89,9 @@ SPECCHAT_INLINE Ints dot_wide(Ints sums, Ints weights, Ints values) {
     return dot(sums, weights, values);
 }
 // Adds two products of signed 16 bits to each lane.
-SPECCHAT_INLINE Ints dot_pairs(Ints sums, Ints a, Ints b) { return _mm512_dpwssd_epi32(sums, a, b); }
+SPECCHAT_INLINE Ints dot_pairs(Ints sums, Ints a, Ints b) {
+    return _mm512_dpwssd_epi32(sums, a, b);
+}
 
 SPECCHAT_INLINE Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
 SPECCHAT_INLINE Floats times(Floats a, Floats b) { return _mm512_mul_ps(a, b); }

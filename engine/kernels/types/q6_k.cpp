@@ -1,5 +1,5 @@
-// Q6_K: weight = scale * (signed byte * (six bits - 32)), in blocks of 256 values with a signed byte
-// for every 16.
+// Q6_K: weight = scale * (signed byte * (six bits - 32)), in blocks of 256 values with a signed
+// byte for every 16.
 //
 // A block of a strip:  | scales A B | 16 times bytes A B | run A | run B | ...
 // A block of a panel:  | 8 runs of 32 bytes a row | 16 times a sum a row | a scale a row |
@@ -112,7 +112,8 @@ struct SignedBlocks {
                 const uint8_t* values = panel + run * 32 * ROWS;
                 const uint8_t* sums = panel + kSums + run * 8 * ROWS;
                 add_half(runs, values, sums, bytes, scales, parts, FirstHalf());
-                add_half(runs, values, sums + 4 * ROWS, bytes + kStrip, scales, parts, SecondHalf());
+                sums += 4 * ROWS;
+                add_half(runs, values, sums, bytes + kStrip, scales, parts, SecondHalf());
             }
             SPECCHAT_UNROLL
             for (int row = 0; row < ROWS; row++) {
