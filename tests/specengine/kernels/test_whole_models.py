@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specengine.cancel import AbortFlag
-from specengine.context import Context
-from specengine.control.widths import rows_agree
+from specengine.cache.context import Context
+from specengine.cache.widths import rows_agree
+from specengine.core.cancel import AbortFlag
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from support.ggml_products import KERNELS, buffer_types
