@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.llama import library
+from specengine.llama.backends import OWN_KERNELS
 
 Floats = NDArray[np.float32]
 
-KERNELS = "CPU_SPECCHAT"
 
 _POINTER, _SIZE, _INT64, _TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_char_p
 _F32, _I32 = 0, 26
@@ -122,7 +122,7 @@ class Weights:
         self._buffer = _call(
             "ggml_backend_alloc_ctx_tensors_from_buft",
             self._context,
-            buffer_types()[KERNELS] if kernels else ordinary,
+            buffer_types()[OWN_KERNELS] if kernels else ordinary,
         )
         self._backend = _call("ggml_backend_dev_init", device, None)
         stored = np.ascontiguousarray(stored)

@@ -27,6 +27,7 @@ from specchat.models.sizes import readable_size
 from specchat.models.store import ModelStore
 from specengine.core.errors import SpecEngineError
 from specengine.llama import environment, huge_pages, library
+from specengine.llama.backends import OWN_KERNELS, packed_layouts
 from specengine.llama.cpu import this_cpu
 from specengine.llama.probe import ProbeResult, forget, library_folder, probe
 from specengine.load.trial import forget_failed
@@ -59,6 +60,7 @@ def diagnose() -> Iterator[Check]:
     result = fresh_probe()
     yield check_probe(result)
     yield check_amx(result)
+    yield check_kernels(result)
     yield check_threads()
     yield check_huge_pages()
     yield check_gpu(result)
@@ -135,6 +137,20 @@ def check_amx(result: ProbeResult) -> Check:
         remedy = rebuild_command(installer())
         return Check(name="CPU features", status="warn", detail=detail, remedy=remedy)
     return Check(name="CPU features", status="ok", detail=detail)
+
+
+def check_kernels(result: ProbeResult) -> Check:
+    """Whose kernels compute narrow passes, on which the gain of every draft depends."""
+    name = "kernels"
+    if not result.works:
+        return Check(name=name, status="ok", detail="unknown, since llama.cpp does not work")
+    if OWN_KERNELS in packed_layouts(library.load()):
+        detail = "specchat's own: a pass over a few tokens costs little more than over one"
+        return Check(name=name, status="ok", detail=f"{detail} (SPECCHAT_KERNELS=off: without)")
+    if os.environ.get("SPECCHAT_KERNELS") == "off":
+        return Check(name=name, status="ok", detail="llama.cpp's, as SPECCHAT_KERNELS=off says")
+    detail = "llama.cpp's: specchat's own are in builds by make, for CPUs with AVX2 or AVX-512"
+    return Check(name=name, status="ok", detail=detail)
 
 
 def system_info() -> str:

@@ -35,7 +35,13 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ggml_backend_dev_name": (ctypes.c_char_p, (_DEVICE,)),
     "ggml_backend_dev_description": (ctypes.c_char_p, (_DEVICE,)),
     "ggml_backend_dev_memory": (None, (_DEVICE, ctypes.POINTER(_SIZE), ctypes.POINTER(_SIZE))),
+    "ggml_backend_dev_backend_reg": (ctypes.c_void_p, (_DEVICE,)),
+    "ggml_backend_reg_get_proc_address": (ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)),
+    "ggml_backend_buft_name": (ctypes.c_char_p, (ctypes.c_void_p,)),
 }
+
+OWN_KERNELS = "CPU_SPECCHAT"
+"""The layout that the kernels of `engine/kernels` pack weights in."""
 
 
 def load_backends(llama: ModuleType) -> None:
@@ -66,6 +72,22 @@ def gpu_devices(llama: ModuleType) -> list[Device]:
         if found := [handle for handle in handles if kind(handle) == wanted]:
             return [_described(llama, handle, wanted == _INTEGRATED) for handle in found]
     return []
+
+
+def packed_layouts(llama: ModuleType) -> list[str]:
+    """Names of the layouts that the CPU packs weights in, in the order in which they are asked."""
+    device = _function(llama, "ggml_backend_dev_by_name")(b"CPU")
+    registry = _function(llama, "ggml_backend_dev_backend_reg")(device)
+    find = _function(llama, "ggml_backend_reg_get_proc_address")
+    address = find(registry, b"ggml_backend_dev_get_extra_bufts")
+    if not address:
+        return []
+    types = ctypes.CFUNCTYPE(ctypes.POINTER(ctypes.c_void_p), _DEVICE)(address)(device)
+    name = _function(llama, "ggml_backend_buft_name")
+    names: list[str] = []
+    while types and types[len(names)]:  # a list that ends with NULL
+        names.append(name(types[len(names)]).decode())
+    return names
 
 
 def device_list(llama: ModuleType, devices: Iterable[Device]) -> ctypes.Array[Any]:

@@ -170,8 +170,8 @@ def library_folder() -> Path | None:
 
 
 def build_key() -> str | None:
-    """Of llama.cpp's library and this CPU: what was found with one holds for no other. None where
-    the library is missing.
+    """Of llama.cpp's library, its kernels and this CPU: what was found with one holds for no other.
+    None where the library is missing.
     """
     folder = library_folder()
     if folder is None:
@@ -182,7 +182,8 @@ def build_key() -> str | None:
         version = ""  # a frozen program carries no metadata
     cpu = this_cpu()
     files = sorted((f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in folder.glob("*"))
-    parts = [version, str(folder), files, cpu.model, sorted(cpu.features)]
+    switch = os.environ.get("SPECCHAT_KERNELS", "")
+    parts = [version, str(folder), files, cpu.model, sorted(cpu.features), switch]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

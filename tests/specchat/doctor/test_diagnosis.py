@@ -99,6 +99,23 @@ def test_a_library_that_does_not_work_is_not_loaded(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
+    ("layouts", "switch", "says"),
+    [
+        (["CPU_SPECCHAT", "CPU_REPACK"], "", "specchat's own: "),
+        (["CPU_REPACK"], "off", "llama.cpp's, as SPECCHAT_KERNELS=off says"),
+        ([], "", "llama.cpp's: "),
+    ],
+)
+def test_whose_kernels_compute_is_told(
+    monkeypatch: pytest.MonkeyPatch, layouts: list[str], switch: str, says: str
+) -> None:
+    monkeypatch.setattr(diagnosis, "packed_layouts", lambda llama: layouts)
+    monkeypatch.setenv("SPECCHAT_KERNELS", switch)
+    assert diagnosis.check_kernels(WORKS).detail.startswith(says)
+    assert "unknown" in diagnosis.check_kernels(FAILS).detail
+
+
+@pytest.mark.parametrize(
     ("variables", "status"),
     [
         ({}, "ok"),

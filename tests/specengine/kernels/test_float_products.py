@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support.ggml_products import KERNELS, Floats, Weights, buffer_types
+from specengine.llama.backends import OWN_KERNELS
+from support.ggml_products import Floats, Weights, buffer_types
 
 Type = gguf.GGMLQuantizationType
 KINDS = (Type.F16, Type.F32)
@@ -15,7 +16,7 @@ KINDS = (Type.F16, Type.F32)
 
 @pytest.fixture(autouse=True)
 def _kernels_are_there() -> None:
-    if KERNELS not in buffer_types():
+    if OWN_KERNELS not in buffer_types():
         pytest.skip("this build, or this CPU, has no kernels of ours")
 
 

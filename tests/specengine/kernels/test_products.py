@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support.ggml_products import KERNELS, Floats, Weights, buffer_types, quantized
+from specengine.llama.backends import OWN_KERNELS
+from support.ggml_products import Floats, Weights, buffer_types, quantized
 
 Type = gguf.GGMLQuantizationType
 RUNS = (Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q8_0)
@@ -21,7 +22,7 @@ ROWS = 64
 
 @pytest.fixture(autouse=True)
 def _kernels_are_there() -> None:
-    if KERNELS not in buffer_types():
+    if OWN_KERNELS not in buffer_types():
         pytest.skip("this build, or this CPU, has no kernels of ours")
 
 

@@ -10,15 +10,16 @@ import pytest
 from specengine.cache.context import Context
 from specengine.cache.widths import rows_agree
 from specengine.core.cancel import AbortFlag
+from specengine.llama.backends import OWN_KERNELS
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
-from support.ggml_products import KERNELS, buffer_types
+from support.ggml_products import buffer_types
 
 
 @pytest.mark.parametrize("length", [100, 700])
 def test_logits_have_the_same_bits_in_passes_of_any_width(tiny_model: Path, length: int) -> None:
     """From 512 cells of the cache on, llama.cpp's attention has another way for one row."""
-    if KERNELS not in buffer_types():
+    if OWN_KERNELS not in buffer_types():
         pytest.skip("this build, or this CPU, has no kernels of ours")
     rows = 17
     with (

@@ -13,7 +13,7 @@ import pytest
 from specengine.llama import library, probe
 from specengine.llama.child import ended
 from specengine.llama.cpu import Cpu
-from specengine.llama.probe import ChildRun, judge
+from specengine.llama.probe import ChildRun, build_key, judge
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -185,3 +185,12 @@ def test_a_missing_library_is_told_with_the_remedy(
     assert not result.works
     assert result.detail.endswith(library.INSTALL)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_found_with_some_kernels_holds_for_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SPECCHAT_KERNELS", raising=False)
+    key = build_key()
+    monkeypatch.setenv("SPECCHAT_KERNELS", "off")
+    assert build_key() != key
