@@ -55,7 +55,7 @@ def test_names_are_shown_as_they_are_written(name: str, capsys: pytest.CaptureFi
 def test_whether_it_can_be_written_is_found_out_without_a_trace(tmp_path: Path) -> None:
     ResultFile(tmp_path / "x.json")
     assert list(tmp_path.iterdir()) == []
-    for path, cause in ((tmp_path, "not a file"), (tmp_path / "no" / "x.json", "No such")):
+    for path, cause in ((tmp_path, "not a regular file"), (tmp_path / "no" / "x.json", "No such")):
         with pytest.raises(BenchmarkError, match=f"cannot be written: .*{cause}"):
             ResultFile(path)
     assert list(tmp_path.iterdir()) == []

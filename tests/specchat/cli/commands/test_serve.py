@@ -88,7 +88,7 @@ def test_a_client_that_is_killed_frees_its_place(tmp_path: Path) -> None:
 def test_what_cannot_be_served_is_said_in_one_line(tmp_path: Path) -> None:
     for arguments, word in (
         (["--host", "0.0.0.0"], b"can be reached from other computers"),
-        (["--tls-cert", __file__], b"go together"),
+        (["--tls-cert", __file__], b"must be given together"),
         (["--target", "no-such-model"], b"no-such-model"),
     ):
         done = specchat(tmp_path, "serve", *arguments)
