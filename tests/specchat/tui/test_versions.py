@@ -51,6 +51,6 @@ async def test_where_there_is_one_version_the_key_says_so(start_chat: StartChat)
         await chat.pilot.press("alt+left")
         await chat.settle()
         assert chat.messages == ["Count", "One."]
-        assert [notice.message[:32] for notice in chat.app._notifications] == [
+        assert [notice.message[:35] for notice in chat.app._notifications] == [
             "No message here has another version"
         ]
