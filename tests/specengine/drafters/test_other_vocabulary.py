@@ -185,4 +185,4 @@ def test_a_draft_context_that_is_too_small_ends_the_drafts_only(way: str) -> Non
     *_, finished = generate(verifier, [drafts], FixedDraftLength(4), PROMPT, max_tokens=60)
     assert isinstance(finished, Finished)
     assert list(finished.tokens) == greedy_continuation(target, PROMPT, len(finished.tokens))
-    assert "context of 24 tokens" in finished.notices[0]
+    assert "(24 tokens)" in finished.notices[0]

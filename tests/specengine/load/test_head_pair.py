@@ -164,7 +164,7 @@ def test_a_markov_head_and_candidates_change_nothing(
         (
             EAGLE3,
             [
-                ({"metadata": {"target_hidden_size": 512}}, "reads hidden states of 512 numbers"),
+                ({"metadata": {"target_hidden_size": 512}}, "reads hidden states of size 512"),
                 ({"tensors": {"blk.0.attn_q.weight": None}}, r"cannot load .*attn_q"),
                 ({"tensors": {"fc.weight": np.ones((N_EMBD, N_EMBD))}}, r"cannot load .*fc"),
             ],

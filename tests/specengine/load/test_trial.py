@@ -205,5 +205,5 @@ def test_what_one_call_of_a_template_takes_is_bounded_in_the_child(
 @posix
 def test_a_template_that_ends_the_child_is_told_as_such(model: GGUF, tmp_path: Path) -> None:
     code = f"print({trial.TEMPLATE!r}, flush=True); {DIES.format('SIGSEGV')}"
-    with pytest.raises(ModelFileError, match=r"tried its chat template dies of .*SIGSEGV"):
+    with pytest.raises(ModelFileError, match=r"tried its chat template crashes with .*SIGSEGV"):
         Trial(model).run(tmp_path, command=child(code))

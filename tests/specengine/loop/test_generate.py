@@ -293,7 +293,7 @@ def test_case_14_a_draft_context_that_is_too_small_ends_the_drafts_only() -> Non
     rig = Rig(TARGET, draft=TARGET, draft_n_ctx=32)
     answer = rig.run(PROMPT, 4, max_tokens=60)
     assert list(answer.tokens) == greedy_continuation(TARGET, PROMPT, 60)
-    assert "context of 32 tokens" in answer.notices[0]
+    assert "(32 tokens)" in answer.notices[0]
     assert 0 < answer.stats.drafted < 60
 
 
