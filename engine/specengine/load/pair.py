@@ -133,7 +133,7 @@ class Pair:
 
     @property
     def context(self) -> Context:
-        """The target's: logits after any token sequence, as `verify_candidates` asks for them."""
+        """The target's: logits after any token sequence."""
         return self._target.context
 
     @property
