@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import pytest
 import uvicorn
 
 from specchat.server.app import make_app
 from specchat.server.keys import Keys
 from specchat.server.limits import Limits
 from specchat.server.service import Service
+from specengine.cache.context import Logits
 from specengine.files.gguf import read_gguf
+from specengine.llama.batch_cache import LlamaBatchCache
 from specengine.load.served import ServedModel, ServeOptions
+from specengine.serve.batch_cache import Part
 from support.loopback import listening
 
 
@@ -85,3 +89,18 @@ def running_server(
             yield VerifyServer(f"{'https' if tls else 'http'}://127.0.0.1:{bound}", service)
         finally:
             service.model.scheduler.stop()  # as a signal does
+
+
+@contextmanager
+def slow_passes(seconds: float = 0.03) -> Iterator[None]:
+    """Each pass of a server takes as long as a larger model's, so that drafts come in time."""
+    decode = LlamaBatchCache.decode
+
+    def slowly(self: LlamaBatchCache, parts: Sequence[Part]) -> list[Logits]:
+        time.sleep(seconds)
+        self.decode_s += seconds
+        return decode(self, parts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LlamaBatchCache, "decode", slowly)
+        yield

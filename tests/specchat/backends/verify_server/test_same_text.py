@@ -23,7 +23,7 @@ from specengine.sampling import SamplingParams
 from support.buffering_proxies import BuffersUp
 from support.remote_chat import QUESTION, ask, remote_runtime
 from support.smollm import UNENDING
-from support.verify_server import VerifyServer, running_server
+from support.verify_server import VerifyServer, running_server, slow_passes
 
 pytestmark = pytest.mark.usefixtures("smollm_step")
 
@@ -78,7 +78,8 @@ async def test_a_seed_is_a_text_bit_for_bit(tiny_model: Path, build: str) -> Non
         if server.service.model.step is None:
             pytest.skip("no width of passes is stable with this build")
         alone = await answer_at(server.url, "none")
-        drafted = await answer_at(server.url, tiny_model)
+        with slow_passes():
+            drafted = await answer_at(server.url, tiny_model)
         with losing_hints(0.2) as lost:
             with_losses = await answer_at(server.url, tiny_model)
         with DelayProxy(server.url) as proxy:
