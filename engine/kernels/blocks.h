@@ -142,10 +142,10 @@ struct BlockType {
     static constexpr int kStripBytes = kHeader + 8 * 2 * kRunBytes;
 
     // The two floats, and the scales and minima that the file packs into 12 bytes.
-    static void put_scales(const uint16_t (&scales)[2], const uint8_t* packed, uint8_t* strip,
+    static void put_scales(const uint8_t (&scales)[2][2], const uint8_t* packed, uint8_t* strip,
                            int output) {
-        memcpy(strip + 2 * output, &scales[0], 2);
-        memcpy(strip + kHalves + 2 * output, &scales[1], 2);
+        memcpy(strip + 2 * output, scales[0], 2);
+        memcpy(strip + kHalves + 2 * output, scales[1], 2);
         uint8_t* six = strip + 2 * kHalves + output / kTile * kSixBits;
         const int lane = output % kTile;
         for (int run = 0; run < 8; run++) {

@@ -9,12 +9,12 @@ namespace {
 
 struct Q4_0 : RunType<4, 8, false> {
     struct Block {
-        uint16_t scale;
+        uint8_t scale[2];
         uint8_t halves[16];
     };
 
     static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, &block.scale, 2);
+        memcpy(strip + 2 * output, block.scale, 2);
         put_run(strip + kHeader + output / kTile * kRunBytes, output % kTile, block.halves);
     }
 

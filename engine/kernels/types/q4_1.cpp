@@ -9,13 +9,13 @@ namespace {
 
 struct Q4_1 : RunType<4, 0, true> {
     struct Block {
-        uint16_t scale, minimum;
+        uint8_t scale[2], minimum[2];
         uint8_t halves[16];
     };
 
     static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, &block.scale, 2);
-        memcpy(strip + kHalves + 2 * output, &block.minimum, 2);
+        memcpy(strip + 2 * output, block.scale, 2);
+        memcpy(strip + kHalves + 2 * output, block.minimum, 2);
         put_run(strip + kHeader + output / kTile * kRunBytes, output % kTile, block.halves);
     }
 

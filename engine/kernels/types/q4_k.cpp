@@ -9,7 +9,7 @@ namespace {
 
 struct Q4_K : BlockType<4> {
     struct Block {
-        uint16_t scales[2];
+        uint8_t scales[2][2];
         uint8_t six_bits[12];
         uint8_t halves[128];
     };

@@ -18,13 +18,13 @@ SPECCHAT_INLINE uint32_t every_fourth(uint32_t bits) {
 
 struct Q5_0 : RunType<5, 16, false> {
     struct Block {
-        uint16_t scale;
+        uint8_t scale[2];
         uint8_t fifth[4];
         uint8_t halves[16];
     };
 
     static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, &block.scale, 2);
+        memcpy(strip + 2 * output, block.scale, 2);
         uint8_t* run = strip + kHeader + output / kTile * kRunBytes;
         put_run(run, output % kTile, block.halves);
         const uint32_t bits = four(block.fifth, 0);

@@ -10,7 +10,7 @@ namespace {
 
 struct Q5_K : BlockType<5> {
     struct Block {
-        uint16_t scales[2];
+        uint8_t scales[2][2];
         uint8_t six_bits[12];
         uint8_t fifth[32];
         uint8_t halves[128];

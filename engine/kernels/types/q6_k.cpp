@@ -27,11 +27,11 @@ struct Q6_K {
         uint8_t halves[128];
         uint8_t upper[64];
         uint8_t bytes[16];
-        uint16_t scale;
+        uint8_t scale[2];
     };
 
     static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, &block.scale, 2);
+        memcpy(strip + 2 * output, block.scale, 2);
         for (int i = 0; i < 16; i++) strip[kHalves + i * kStrip + output] = block.bytes[i];
         uint8_t* run = strip + kHeader + output / kTile * kRunBytes;
         for (int i = 0; i < 8; i++, run += 2 * kRunBytes) put_run(block, i, run, output % kTile);

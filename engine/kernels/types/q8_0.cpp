@@ -11,12 +11,12 @@ struct Q8_0 : RunType<8, 128, false> {
     static constexpr bool kWide = true;
 
     struct Block {
-        uint16_t scale;
+        uint8_t scale[2];
         uint8_t bytes[32];
     };
 
     static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, &block.scale, 2);
+        memcpy(strip + 2 * output, block.scale, 2);
         uint8_t* run = strip + kHeader + output / kTile * kRunBytes;
         for (int step = 0; step < 8; step++) {
             put_four(run, step, output % kTile, four(block.bytes, step) ^ 0x80808080);
