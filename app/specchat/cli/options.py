@@ -172,7 +172,11 @@ def answer_options(command: F) -> F:
             help="If a remote target is out of reach: wait, stop, or go on with the draft model.",
         ),
         key_over_http_option,
-        click.option("--reproducible", is_flag=True, help="Bit for bit the same text."),
+        click.option(
+            "--reproducible",
+            is_flag=True,
+            help="The same text bit for bit; needed only if llama.cpp's kernels compute.",
+        ),
     )
 
 

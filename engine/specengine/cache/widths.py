@@ -1,11 +1,12 @@
 """Whether a row of logits depends on which rows are evaluated with it.
 
-Kernels take rows in blocks, and what is left over at the end of a pass goes through others that
-round differently. So the bits of a row may depend on the width of its pass, and on the widths of
-the passes that filled the cache before it. `--reproducible` pads every pass to a multiple of so
-many rows that nothing is left over. How many that are depends on the build, the CPU and the
-quantizations of the model, so it is measured, never assumed: 2 with AMX and 8 without was seen,
-with flash attention off; with it on there is none.
+Our own kernels (engine/kernels) compute a row the same way whatever is beside it. llama.cpp's take
+rows in blocks, and what is left over at the end of a pass goes through others that round
+differently. So the bits of a row may depend on the width of its pass, and on the widths of the
+passes that filled the cache before it. `--reproducible` pads every pass to a multiple of so many
+rows that nothing is left over. How many that are depends on the build, the CPU and the
+quantizations of the model, so it is measured, never assumed: 1 with our kernels, else 2 with AMX
+and 8 without was seen, with flash attention off; with it on there is none.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from specengine.cache.context import Context, Logits
 from specengine.cache.costs import PassCosts
 from specengine.core.tokens import Tokens, as_tokens
 
-STEPS = (2, 4, 8, 16)
+STEPS = (1, 2, 4, 8, 16)
 
 _TEXT = 64  # tokens of the text that is tried
+LONG_TEXT = (
+    544  # and of a second for a step of 1: over 512 cells one row may have kernels of its own
+)
 _ROWS = 8  # that are compared
 _WIDTHS = (1, 3)
 
@@ -28,11 +32,20 @@ _WIDTHS = (1, 3)
 def stable_step(context: Context) -> int | None:
     """The smallest of `STEPS` that makes rows independent of their neighbours, if one does.
 
-    Takes some thirty passes for each step that is tried, of at most 64 tokens. See `rows_agree`.
+    Takes some thirty passes for each step that is tried, of at most 64 tokens, and as many over a
+    longer text where 1 seems to be one. See `rows_agree`.
     """
     rng = np.random.default_rng(0)
-    tokens = rng.integers(0, context.n_vocab, min(_TEXT, context.n_ctx)).tolist()
-    return next((step for step in STEPS if rows_agree(context, tokens, step)), None)
+    tokens = rng.integers(0, context.n_vocab, min(LONG_TEXT, context.n_ctx)).tolist()
+    return next(
+        (
+            step
+            for step in STEPS
+            if rows_agree(context, tokens[:_TEXT], step)
+            and (step > 1 or rows_agree(context, tokens, step))
+        ),
+        None,
+    )
 
 
 def rows_agree(context: Context, tokens: Sequence[int], step: int) -> bool:

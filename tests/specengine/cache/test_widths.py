@@ -25,8 +25,8 @@ class BlockKVCache(FakeKVCache):
     so does every row after one that was.
     """
 
-    def __init__(self, block: int) -> None:
-        super().__init__(markov(V, seed=3), V)
+    def __init__(self, block: int, n_ctx: int = 256) -> None:
+        super().__init__(markov(V, seed=3), V, n_ctx=n_ctx)
         self._block = block
         self._odd: list[bool] = []
 
@@ -51,6 +51,18 @@ def test_the_smallest_step_that_leaves_nothing_over_is_found(block: int) -> None
         True,
         True,
     ]
+
+
+@pytest.mark.parametrize(("cells", "step"), [(1024, 1), (512, 2)])
+def test_where_one_row_over_many_cells_is_computed_otherwise_the_step_is_not_1(
+    cells: int, step: int
+) -> None:
+    class LongKVCache(BlockKVCache):
+        def decode(self, tokens: Tokens, pos: int, rows: slice) -> NDArray[np.float32]:
+            self._block = 1 if pos + len(tokens) < cells else 2
+            return super().decode(tokens, pos, rows)
+
+    assert stable_step(Context(LongKVCache(1, n_ctx=600))) == step
 
 
 def test_where_no_step_helps_none_is_found() -> None:
