@@ -122,16 +122,18 @@ def _ratios(pair: Pair) -> dict[int, float]:
     return {width: seconds[width] / seconds[1] for width in WIDTHS}
 
 
-def table(rows: Sequence[tuple[str, Row]]) -> list[str]:
-    """Lines of Markdown: a row for each way, by its name, and model."""
-    heads = ["kernels", "model", "step", "near-ties greedy", "at temperature 1"]
-    lines = [_line([*heads, *(f"v({n})/v(1)" for n in WIDTHS)])]
-    lines.append(_line(["---"] * (len(heads) + len(WIDTHS))))
-    for name, row in rows:
-        step = "none" if row.width_step is None else str(row.width_step)
-        times = [f"{row.ratios[n]:.2f}" if n in row.ratios else "–" for n in WIDTHS]
-        lines.append(_line([name, row.model, step, _told(row.greedy), _told(row.sampled), *times]))
-    return lines
+def head() -> list[str]:
+    """The first two lines of the table."""
+    cells = ["kernels", "model", "step", "near-ties greedy", "at temperature 1"]
+    cells += [f"v({n})/v(1)" for n in WIDTHS]
+    return [_line(cells), _line(["---"] * len(cells))]
+
+
+def line(name: str, row: Row) -> str:
+    """The way `name` and a model, as a line of the table."""
+    step = "none" if row.width_step is None else str(row.width_step)
+    times = [f"{row.ratios[n]:.2f}" if n in row.ratios else "–" for n in WIDTHS]
+    return _line([name, row.model, step, _told(row.greedy), _told(row.sampled), *times])
 
 
 def _told(count: Count) -> str:
@@ -205,12 +207,10 @@ def main() -> None:
         timed, max_tokens = not options.no_time, options.max_tokens
         print(measure(target, draft, way, max_tokens=max_tokens, timed=timed).model_dump_json())
         return
-    rows = []
+    print(*head(), sep="\n")
     for name, way in _ways(options.names).items():
         for pair in islice(models_here(), 1 if options.small else None):
-            rows.append((name, _in_a_process(way, pair, options)))
-            print(f"{name}, {rows[-1][1].model}: done", file=sys.stderr)
-    print(*table(rows), sep="\n")
+            print(line(name, _in_a_process(way, pair, options)), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,21 +7,23 @@ from pathlib import Path
 import pytest
 
 import kernel_table
-from kernel_table import Count, Row, Way, measure, table
+from kernel_table import Count, Row, Way, head, line, measure
 
 
 def test_a_row_tells_the_step_the_near_ties_and_what_passes_cost() -> None:
     sound = Count(others=0, tokens=288, widest=0)
     tied = Count(others=2, tokens=280, widest=0.0312)
-    rows = [
-        ("sse42", Row(model="m", width_step=8, greedy=sound, sampled=tied, ratios={2: 1.5, 8: 4})),
-        ("zen4", Row(model="m", width_step=None, greedy=tied, sampled=sound, ratios={})),
-    ]
-    head, rule, first, second = table(rows)
-    assert head.startswith("| kernels | model | step | near-ties greedy | at temperature 1 | v(2)")
-    assert rule.count("---") == head.count("|") - 1
-    assert first == "| sse42 | m | 8 | 0 of 288 | 2 of 280, widest 0.031 | 1.50 | – | 4.00 |"
-    assert second == "| zen4 | m | none | 2 of 280, widest 0.031 | 0 of 288 | – | – | – |"
+    title, rule = head()
+    assert title.startswith("| kernels | model | step | near-ties greedy | at temperature 1 | v(2)")
+    assert rule.count("---") == title.count("|") - 1
+    costed = Row(model="m", width_step=8, greedy=sound, sampled=tied, ratios={2: 1.5, 8: 4})
+    unstable = Row(model="m", width_step=None, greedy=tied, sampled=sound, ratios={})
+    assert line("sse42", costed) == (
+        "| sse42 | m | 8 | 0 of 288 | 2 of 280, widest 0.031 | 1.50 | – | 4.00 |"
+    )
+    assert line("zen4", unstable) == (
+        "| zen4 | m | none | 2 of 280, widest 0.031 | 0 of 288 | – | – | – |"
+    )
 
 
 def test_the_names_of_native_ways_are_no_kernels() -> None:
