@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
@@ -110,8 +111,9 @@ class SpecchatApp(App[None]):
 
     async def _quit(self) -> None:
         chat = self.screen_stack[0]
-        if isinstance(chat, ChatScreen) and not await chat.leaving.shut_down():
-            self.exit(return_code=1, message="specchat: the end of this chat could not be saved")
+        problem = await chat.leaving.shut_down() if isinstance(chat, ChatScreen) else ""
+        if problem:
+            self.exit(return_code=1, message=Text(printable(f"specchat: {problem}")))
         else:
             self.exit()
 

@@ -15,9 +15,7 @@ from specengine.stream.unverified import PartialAnswer
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """A message. The `stored_…` fields say how much of it the store has; only the recorder sets
-    them.
-    """
+    """A message. The `stored_…` fields say how much of it the store has; `recorder` sets them."""
 
     role: Role
     text: str = ""

@@ -10,6 +10,7 @@ from textual.screen import Screen
 
 from specchat.tui.answering import Answering
 from specchat.tui.background import Background
+from specchat.tui.export import recovered, save_recovered
 from specchat.tui.open_chat import OpenChat
 from specchat.tui.services import Services
 from specchat.tui.widgets.prompt import Prompt
@@ -45,13 +46,14 @@ class Leaving:
         self._screen.notify("Ctrl+C again leaves, and so does Ctrl+Q.", timeout=_SECOND_PRESS_S)
         return False
 
-    async def shut_down(self) -> bool:
+    async def shut_down(self) -> str:
         """Ends the answer, saves all there is, frees the models; within a few seconds.
 
-        Whether everything could be saved.
+        Returns what to tell the person where something could not be saved, else nothing.
         """
         unsent = self._screen.query_one(Queue).take_all()
-        is_kept = await self._keep(self._screen.query_one(Prompt).message)
+        typed = self._screen.query_one(Prompt).message
+        is_kept = await self._keep(typed)
         self._answering.engine.stop()
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
@@ -65,7 +67,19 @@ class Leaving:
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
                 await self._answering.engine.close()
-        return saved and is_kept
+        return "" if saved and is_kept else await self._recover("" if is_kept else typed)
+
+    async def _recover(self, typed: str) -> str:
+        """Writes the chat to the temporary folder; returns where, or else the chat itself."""
+        conversation = self._chat.conversation
+        try:
+            path = await asyncio.to_thread(save_recovered, conversation, typed)
+        except OSError as error:
+            return (
+                f"the chat could not be saved, nor written to the temporary folder ({error}); "
+                f"here it is:\n\n{recovered(conversation, typed)}"
+            )
+        return f"the end of this chat could not be saved; all of it is in {path}"
 
     async def _keep(self, typed: str) -> bool:
         """Whether what was typed will be there at the next start."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,19 +11,23 @@ import pytest
 from specchat.chats import ChatStore
 from specchat.errors import SpecchatError
 from specchat.tui.conversation import Conversation
-from specchat.tui.recorder import Recorder
+from specchat.tui.open_chat import OpenChat
+from specchat.tui.services import Services
 from specengine.core.events import Reviewed, Version
 from specengine.core.statistics import Statistics
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ChatStore:
-    return ChatStore(tmp_path / "chats.db")
+async def chat(services: Services) -> OpenChat:
+    chat = OpenChat(services, lambda text, kind: None)
+    await chat.open_store()
+    return chat
 
 
 @pytest.fixture
-def recorder(store: ChatStore) -> Recorder:
-    return Recorder(store, lambda: store)
+def store(chat: OpenChat) -> ChatStore:
+    assert chat.store is not None
+    return chat.store
 
 
 def texts(store: ChatStore) -> list[str]:
@@ -44,30 +46,30 @@ def replaced_once() -> Conversation:
 
 
 async def test_saves_that_come_at_once_store_each_message_once(
-    recorder: Recorder, store: ChatStore
+    chat: OpenChat, store: ChatStore
 ) -> None:
-    conversation = Conversation()
+    conversation = chat.conversation
     for number in range(20):
         conversation.ask(f"{number:02}")
-    await asyncio.gather(*(recorder.save(conversation, "tiny") for _ in range(4)))
+    await asyncio.gather(*(chat.save() for _ in range(4)))
     assert texts(store) == [f"{number:02}" for number in range(20)]
 
 
 async def test_a_replaced_version_is_stored_once_over_several_saves(
-    recorder: Recorder, store: ChatStore
+    chat: OpenChat, store: ChatStore
 ) -> None:
-    conversation = replaced_once()
+    conversation = chat.conversation = replaced_once()
     for _ in range(3):
-        await recorder.save(conversation, "tiny")
+        await chat.save()
         conversation.entries[-1].text += "!"
     assert texts(store) == ["before", "now!!", "question"]
 
 
 @pytest.mark.parametrize("failing", range(1, 7))
 async def test_whichever_write_fails_the_next_save_stores_each_thing_once(
-    recorder: Recorder, store: ChatStore, monkeypatch: pytest.MonkeyPatch, failing: int
+    chat: OpenChat, store: ChatStore, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
-    conversation = replaced_once()
+    chat.conversation = replaced_once()
     writes = 0
 
     def counted(write: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,15 +84,14 @@ async def test_whichever_write_fails_the_next_save_stores_each_thing_once(
 
     for name in ("create_chat", "add_message", "append_to_message", "finish_message", "set_head"):
         monkeypatch.setattr(store, name, counted(getattr(store, name)))
-    with suppress(SpecchatError):
-        await recorder.save(conversation, "tiny")
-    await recorder.save(conversation, "tiny")
+    await chat.save()
+    await chat.save()
     assert texts(store) == ["before", "now", "question"]
 
 
-async def test_a_replaced_version_keeps_its_tokens(recorder: Recorder, store: ChatStore) -> None:
-    conversation = replaced_once()
-    await recorder.save(conversation, "tiny")
+async def test_a_replaced_version_keeps_its_tokens(chat: OpenChat, store: ChatStore) -> None:
+    chat.conversation = replaced_once()
+    await chat.save()
     tree = store.tree(store.chats()[0].id)
     assert {m.text: m.tokens for m in tree if m.role == "assistant"} == {
         "now": (2,),

@@ -108,22 +108,46 @@ async def test_without_a_store_the_chat_works_and_says_so(start_chat: StartChat)
         assert chat.messages == []
 
 
-async def test_leaving_with_a_full_disk_says_what_is_lost(
-    start_chat: StartChat, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+async def test_leaving_with_a_full_disk_writes_the_chat_to_a_file_that_it_names(
+    start_chat: StartChat,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     store = FullDisk(tmp_path / "chats.db")
     async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
         await chat.say("Hi")
         await chat.pilot.press("ctrl+q")
         await chat.until(lambda: not chat.app.is_running)
         assert chat.app.return_code == 1
-    assert "the end of this chat could not be saved" in capsys.readouterr().err
+    [file] = tmp_path.glob("specchat-*.md")
+    assert file.read_text(encoding="utf-8") == "## You\n\nHi\n\n## Assistant\n\nHello.\n"
+    assert str(file) in "".join(capsys.readouterr().err.splitlines())
+
+
+async def test_where_no_file_can_be_written_either_leaving_prints_the_chat(
+    start_chat: StartChat,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    store = FullDisk(tmp_path / "chats.db")
+    async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
+        await chat.say("[bold]Hi")
+        await chat.pilot.press("ctrl+q")
+        await chat.until(lambda: not chat.app.is_running)
+        assert chat.app.return_code == 1
+    told = capsys.readouterr().err
+    assert "[bold]Hi" in told
+    assert "Hello." in told
 
 
 async def test_a_full_disk_is_told_once_and_everything_is_saved_when_it_has_room_again(
     start_chat: StartChat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("specchat.tui.saver._RETRY_S", 0.01)
+    monkeypatch.setattr("specchat.tui.open_chat._RETRY_S", 0.01)
     store = FullDisk(tmp_path / "chats.db")
     async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
         await chat.say("Hi")
@@ -175,7 +199,7 @@ async def test_a_chat_whose_database_is_deleted_is_written_anew_and_that_is_told
 async def test_a_disk_that_is_gone_keeps_nobody_from_chatting_and_gets_all_when_it_is_back(
     start_chat: StartChat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("specchat.tui.saver._RETRY_S", 0.01)
+    monkeypatch.setattr("specchat.tui.open_chat._RETRY_S", 0.01)
     async with start_chat(Script(["One."]), Script(["Two."])) as chat:
         await chat.say("first")
         await chat.until(lambda: len(chat.stored) == 2)
