@@ -61,7 +61,7 @@ class Answering:
     ) -> None:
         self.engine = Engine(services.runtime)
         self.is_answering = False
-        """Or verifying."""
+        """Whether an answer is being written or verified."""
         self._screen = screen
         self._services = services
         self._chat = chat
@@ -86,6 +86,7 @@ class Answering:
 
     async def _load(self, profile: Profile, remember: bool) -> None:
         self._is_loading = True
+        self._screen.query_one(StatusLine).stats = None
         self._show_activity(Content(f"loading {one_line(profile.name)}"))
         try:
             self._services.options(profile)  # settings that do not fit show now, not at an answer

@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
+from textual.widgets import HelpPanel
 
 from specchat.printable import printable
 from specchat.tui.screens.chat import ChatScreen
@@ -44,6 +45,7 @@ class SpecchatApp(App[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", id="quit", priority=True),
+        Binding("f1", "keys", "Keys", id="keys"),
     ]
 
     def __init__(self, services: Services) -> None:
@@ -88,8 +90,15 @@ class SpecchatApp(App[None]):
         if isinstance(screen, ChatScreen):
             yield from screen.commands()
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
-        yield SystemCommand("Keys", "Show which key does what", self.action_show_help_panel)
+        yield SystemCommand("Keys", "Show or hide which key does what (F1)", self.action_keys)
         yield SystemCommand("Quit", "Save and leave (Ctrl+Q)", self.action_quit)
+
+    def action_keys(self) -> None:
+        """Shows the panel of keys, or hides it again."""
+        if self.screen.query(HelpPanel):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
 
     async def action_quit(self) -> None:
         """Stops what runs, saves what came, and leaves."""

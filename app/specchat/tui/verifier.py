@@ -21,13 +21,18 @@ class Verifier:
         self._answering = answering
 
     async def run(self) -> None:
-        """Never ends."""
+        """Looks every ten seconds, until it is cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(EVERY_S)
 
+    @property
+    def has_work(self) -> bool:
+        """Whether the last answer has words to verify, and the engine is free."""
+        return self._unverified() is not None
+
     async def look(self) -> bool:
-        """Verify now, if that is possible; whether it was."""
+        """Begins to verify, if the target can be reached. Returns whether it began."""
         if self._unverified() is None or not await self._runtime.can_verify():
             return False
         entry = self._unverified()  # the person may have gone on meanwhile

@@ -16,7 +16,7 @@ class Versions:
         self._chat = chat
 
     def show(self) -> None:
-        """Soon: the chat is saved before."""
+        """Shows the places of the messages, as soon as the chat is saved."""
         self._screen.run_worker(self._show(), group="places", exclusive=True)
 
     async def _show(self) -> None:

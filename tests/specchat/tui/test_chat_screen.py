@@ -250,7 +250,7 @@ async def test_the_status_line_tells_what_speculation_brings(start_chat: StartCh
         await chat.say("go")
         assert chat.status.startswith("● tiny")
         assert chat.status.endswith(
-            "22.5 tokens/s · 75% accepted · 2.2 a pass · context 30 of 4096"
+            "22.5 tokens/s · 75% accepted · 2.2 tokens/pass · context 30 of 4096"
         )
 
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from textual.widgets import OptionList
+from textual.widgets import HelpPanel, OptionList
 
 from specchat.models.registry import Model, Profile, Registry
 from specchat.models.scan import Found
@@ -283,3 +283,11 @@ async def test_the_picker_says_what_is_on_a_gpu(start_chat: StartChat) -> None:
         assert first.startswith("tiny  in use\n")
         assert first.endswith("target 24/29 layers on a GPU: 5.1 of 8.0 GB")
         assert "layers" not in second
+
+
+async def test_f1_shows_the_keys_and_hides_them_again(start_chat: StartChat) -> None:
+    async with start_chat() as chat:
+        await chat.pilot.press("f1")
+        assert chat.app.screen.query(HelpPanel)
+        await chat.pilot.press("f1")
+        assert not chat.app.screen.query(HelpPanel)

@@ -103,7 +103,7 @@ async def test_without_a_reply_it_says_so(start_chat: StartChat) -> None:
         await chat.pilot.press("ctrl+l")
         await chat.settle()
         assert not isinstance(chat.app.screen, InspectorScreen)
-        assert "no answer yet" in str([toast.message for toast in chat.app._notifications])
+        assert "there is none yet" in str([toast.message for toast in chat.app._notifications])
 
 
 async def test_it_is_among_the_commands(start_chat: StartChat) -> None:

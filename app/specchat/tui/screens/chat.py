@@ -54,7 +54,7 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+t", "choose_model", "Models", id="choose_model"),
         Binding("ctrl+r", "regenerate", "Answer again", id="regenerate"),
         Binding("alt+right,ctrl+g", "other_version(1)", "Next version", id="next_version"),
-        Binding("alt+left", "other_version(-1)", "Version before", id="version_before"),
+        Binding("alt+left", "other_version(-1)", "Previous version", id="version_before"),
         Binding("ctrl+l", "inspect", "Look inside", id="inspect"),
     ]
 
@@ -165,6 +165,7 @@ class ChatScreen(Screen[None]):
     async def action_other_version(self, step: int) -> None:
         """Goes to another version of the last message that has one, and to what follows there."""
         if self._answering.is_answering:
+            self.notify("Other versions can be shown once this answer has ended: Esc stops it.")
             return
         try:
             if await self._versions.go(step):
@@ -173,8 +174,10 @@ class ChatScreen(Screen[None]):
             self.notify(str(error), severity="error")
 
     async def action_verify_now(self) -> None:
-        if not await self._verifier.look():
-            self.notify("There is nothing to verify here, or the target is out of reach.")
+        if not self._verifier.has_work:
+            self.notify("There is nothing to verify now.")
+        elif not await self._verifier.look():
+            self.notify("The target cannot be reached now; it is asked again by itself.")
 
     def action_inspect(self) -> None:
         """Opens the rounds of the answers that were made in this session."""
@@ -183,14 +186,12 @@ class ChatScreen(Screen[None]):
         if replies:
             self.app.push_screen(InspectorScreen(replies))
         else:
-            self.notify("There is no answer yet that was made here, in this session.")
+            self.notify("Only answers of this session can be looked into, and there is none yet.")
 
     def action_copy_answer(self) -> None:
         if answer := self._chat.conversation.last("assistant"):
             self.app.copy_to_clipboard(answer.text)
-            self.notify(
-                "Copied, where the terminal allows it. Ctrl+P can save it to a file instead."
-            )
+            self.notify("Copied, if the terminal allows it. Ctrl+P can save it to a file instead.")
 
     @work(group="export")
     async def action_save_answer(self) -> None:
@@ -267,17 +268,19 @@ class ChatScreen(Screen[None]):
 
     def commands(self) -> Iterable[SystemCommand]:
         """What the palette offers here."""
-        yield SystemCommand("New chat", "Start afresh (Ctrl+N)", self.action_new_chat)
+        yield SystemCommand("New chat", "Start an empty chat (Ctrl+N)", self.action_new_chat)
         yield SystemCommand("Chats", "Open, find or delete one (Ctrl+O)", self.action_open_chat)
-        yield SystemCommand("Models", "Choose who answers (Ctrl+T)", self.action_choose_model)
-        yield SystemCommand("Answer again", "Another last answer (Ctrl+R)", self.action_regenerate)
+        yield SystemCommand("Models", "Choose the models (Ctrl+T)", self.action_choose_model)
+        yield SystemCommand(
+            "Answer again", "Replace the last answer by another (Ctrl+R)", self.action_regenerate
+        )
         yield SystemCommand(
             "Other version",
             "Of the last message that has several (Alt+Right, Ctrl+G)",
             partial(self.action_other_version, 1),
         )
         yield SystemCommand(
-            "Verify", "What the target has not yet of the last answer", self.action_verify_now
+            "Verify", "Have the target check the rest of the last answer", self.action_verify_now
         )
         yield SystemCommand(
             "Look inside", "How each round of an answer went (Ctrl+L)", self.action_inspect

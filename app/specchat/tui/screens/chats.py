@@ -96,7 +96,7 @@ class ChatsDialog(ListDialog[int]):
 
     def _doom(self, chat: str | None) -> None:
         self._doomed = chat
-        hint = "Del again deletes this chat for ever" if chat else self.hint_text
+        hint = "Del again deletes this chat for good" if chat else self.hint_text
         self.query_one("#box").border_subtitle = hint
 
     @work

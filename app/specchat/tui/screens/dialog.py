@@ -18,7 +18,7 @@ from specchat.printable import one_line, printable
 
 Result = TypeVar("Result")
 
-HINT = "$foreground 55%"
+HINT = "$foreground 70%"
 
 
 def choice(title: str, detail: str, *, note: str = "", key: str = "") -> Content:
@@ -50,7 +50,7 @@ class ListDialog(ModalScreen[Result | None], Generic[Result]):
             border: round $accent 50%;
             border-title-color: $foreground;
             border-title-style: bold;
-            border-subtitle-color: $foreground 55%;
+            border-subtitle-color: $foreground 70%;
             padding: 1 1 0 1;
         }
 

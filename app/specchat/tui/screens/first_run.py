@@ -64,7 +64,7 @@ class FirstRunDialog(ListDialog[Profile]):
                     "scan",
                     choice(
                         "A model that is already on this computer",
-                        "Of Hugging Face, LM Studio, Ollama or llama.cpp.",
+                        "From Hugging Face, LM Studio, Ollama or llama.cpp.",
                         key="2",
                     ),
                 ),

@@ -44,7 +44,7 @@ class MessageView(Widget):
         &.-versions {
             border-bottom: hkey $foreground 15%;
             border-subtitle-align: left;
-            border-subtitle-color: $foreground 45%;
+            border-subtitle-color: $foreground 70%;
         }
     }
     """

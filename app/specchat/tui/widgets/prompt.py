@@ -40,11 +40,11 @@ class Prompt(TextArea):
         background: $background;
         border: round $foreground 25%;
         border-title-color: $accent;
-        border-subtitle-color: $foreground 45%;
+        border-subtitle-color: $foreground 70%;
 
         &:focus { border: round $accent 70%; background-tint: $foreground 0%; }
         & .text-area--cursor-line { background: transparent; }
-        & .text-area--placeholder { color: $foreground 40%; }
+        & .text-area--placeholder { color: $foreground 70%; }
     }
     .-short Prompt { max-height: 5; }
     """

@@ -22,7 +22,7 @@ class StatusLine(Widget):
     StatusLine {
         height: 1;
         padding: 0 2;
-        color: $foreground 60%;
+        color: $foreground 70%;
     }
     """
 
@@ -59,7 +59,7 @@ def _figures(stats: Statistics, context_size: int) -> list[str]:
     if stats.acceptance_rate is not None:
         figures.append(f"{stats.acceptance_rate:.0%} accepted")
     if stats.tokens_per_pass is not None:
-        figures.append(f"{stats.tokens_per_pass:.1f} a pass")
+        figures.append(f"{stats.tokens_per_pass:.1f} tokens/pass")
     if context_size:
         used = stats.prompt_tokens + stats.completion_tokens
         figures.append(f"context {used} of {context_size}")
