@@ -145,3 +145,18 @@ async def test_what_was_stopped_is_verified_and_not_gone_on_with(start_chat: Sta
         chat.runtime.within_reach = True
         await chat.until(lambda: len(chat.runtime.options) == 2)
         assert chat.runtime.options[1].max_tokens == len(SHOWN.tokens)
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [(Script(["done"]), "nothing to verify"), (UNVERIFIED, "cannot be reached")],
+    ids=["verified already", "target away"],
+)
+async def test_verify_says_why_it_does_nothing(
+    start_chat: StartChat, script: Script, told: str
+) -> None:
+    async with start_chat(script) as chat:
+        await chat.say("question")
+        await chat.screen.action_verify_now()
+        await chat.settle()
+        assert told in " ".join(notice.message for notice in chat.app._notifications)

@@ -54,3 +54,15 @@ async def test_where_there_is_one_version_the_key_says_so(start_chat: StartChat)
         assert [notice.message[:35] for notice in chat.app._notifications] == [
             "No message here has another version"
         ]
+
+
+async def test_while_an_answer_streams_its_versions_wait_and_that_is_told(
+    start_chat: StartChat,
+) -> None:
+    async with start_chat(Script(["answer", "!"], held=True)) as chat:
+        await chat.say("question")
+        await chat.pilot.press("ctrl+g")
+        await chat.until(lambda: bool(chat.app._notifications))
+        [notice] = chat.app._notifications
+        assert "once this answer has ended" in notice.message
+        chat.runtime.release.set()

@@ -11,7 +11,7 @@ _KEYS = (
     ("Esc", "stops an answer and keeps what came"),
     ("Ctrl+T", "chooses the models"),
     ("Ctrl+O", "opens an earlier chat"),
-    ("Ctrl+P", "all commands"),
+    ("Ctrl+P", "shows all commands"),
 )
 
 
