@@ -27,12 +27,14 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCKS = {"runtime": ROOT / "requirements.lock", "dev": ROOT / "requirements-dev.lock"}
 BUILD = ROOT / "packaging" / "llama" / "build.py"
+KERNELS = ROOT / "engine" / "kernels"
 
 # A change to any of these means that an environment made earlier is out of date.
 INPUTS = (
     ROOT / "pyproject.toml",
     Path(__file__).resolve(),
     *sorted(path for path in BUILD.parent.iterdir() if path.is_file()),
+    *sorted(path for path in KERNELS.rglob("*") if path.is_file()),
 )
 SWITCHES = ("GPU", "CMAKE_ARGS", "CC", "CXX", "CFLAGS", "CXXFLAGS")
 

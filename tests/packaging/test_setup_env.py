@@ -124,6 +124,10 @@ def test_a_change_makes_it_again(
     assert not setup_env.is_ready("runtime")
 
 
+def test_a_change_of_the_kernels_makes_it_again() -> None:
+    assert {file.suffix for file in setup_env.INPUTS} >= {".cpp", ".h", ".cmake"}
+
+
 def test_an_old_python_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 10, 13))
     with pytest.raises(SystemExit) as caught:

@@ -155,6 +155,11 @@ class Context:
         """What a pass over `width` tokens costs at its cheapest width."""
         return self.costs.seconds(self.cheapest_width(width))
 
+    def look_at(self, width: int) -> None:
+        """Let the next narrower pass be padded to `width`, so that its cost is measured anew."""
+        if self._cache.drops_freely and width <= self.max_rows:
+            self.costs.look_at = self.cheapest_width(width)
+
     def logits(
         self,
         tokens: Iterable[int] | Tokens,
@@ -266,9 +271,10 @@ class Context:
         padding = self.padded(max(width, len(chunk))) - len(chunk)
         padded = np.append(chunk, np.repeat(chunk[-1:], padding)) if padding else chunk
         rows = slice(min(max(first_row, start), end) - start, end - start)
+        computed = slice(rows.start, len(padded)) if self.costs.look_at == len(padded) else rows
         before = self._cache.decode_s
         try:
-            result = self._cache.decode(padded, start, rows)
+            result = self._cache.decode(padded, start, computed)[: rows.stop - rows.start]
         except BaseException:
             self._resync(chunk)
             raise

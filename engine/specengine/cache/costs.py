@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 
 _OWN = 0.2  # how far a pass moves the estimate of its own width
 _OTHERS = 0.1  # … and, in proportion, that of all others: context and load change them together
+_STALE = 32  # passes over one token after which the costs of wider ones are in doubt
+_TOLD = 8  # wider ones after which they are not any more
 _OUTLIER = 3.0  # a pass that was preempted says little: count it as at most this factor
 WIDEST = 17  # a draft of 16 tokens and the token before it: the most rows of a round
 PROMPT = 32  # tokens read in one pass from which on each costs about the same
@@ -28,10 +30,19 @@ class PassCosts:
     def __init__(self, seconds: Mapping[int, float] | None = None) -> None:
         """`seconds`: by width, as an earlier run left them (`as_dict`)."""
         known = dict(seconds or {})
-        # What slows one width slows all: each is kept as its share of a common scale.
+        # What slows one width slows all: each is kept as its share of a common scale. But passes
+        # over one token, which are all that come while nothing is drafted, say nothing of how much
+        # dearer wider ones are, so those have a factor in common besides.
         self._shares = {width: s for width, s in known.items() if width < PROMPT}
         self._scale = 1.0
+        self._wide = 1.0
         self._passes = math.inf  # since `begin`
+        self._narrow = 0  # passes over one token since the last wider one
+        self._seen = math.inf  # wider ones since they were in doubt
+        self.look_at = 0
+        """The width that the next pass is padded to if it is narrower, so that its cost is measured
+        once more; 0 for none.
+        """
         self._tables: dict[int, list[int]] = {}
         self._prompt_token_s: float | None = None  # in long passes
         for width in known.keys() - self._shares.keys():
@@ -45,7 +56,7 @@ class PassCosts:
 
     def as_dict(self) -> dict[int, float]:
         """Seconds by width with a row of logits for each token; for PROMPT with a single row."""
-        known = {width: self._scale * share for width, share in self._shares.items()}
+        known = {width: self._scale_of(width) * share for width, share in self._shares.items()}
         if self._prompt_token_s is not None:
             known[PROMPT] = PROMPT * self._prompt_token_s
         return known
@@ -58,17 +69,23 @@ class PassCosts:
     def measured(self, width: int) -> float | None:
         """Seconds of a pass of exactly this width, None where none was ever measured."""
         share = self._shares.get(width)
-        return None if share is None else self._scale * share
+        return None if share is None else self._scale_of(width) * share
 
     def seconds(self, width: int) -> float:
         """Seconds of a pass over `width` tokens, between measured widths by interpolation."""
         share = self._shares.get(width)
-        return self._scale * (self._interpolated(width) if share is None else share)
+        if share is not None:
+            return self._scale_of(width) * share
+        return self._interpolated(width)
+
+    def _scale_of(self, width: int) -> float:
+        return self._scale * (self._wide if width > 1 else 1.0)
 
     def cheapest(self, width: int, step: int = 1) -> int:
         """The multiple of `step` that is at least `width` and costs least: a pass over `width`
         tokens may be padded to it. Only where that saves something worth the name.
         """
+        width = max(width, self.look_at)
         table = self._tables.get(step)
         if table is None:
             table = self._tables[step] = self._cheapest_widths(step)
@@ -88,18 +105,18 @@ class PassCosts:
         return [0, *reversed(table)]
 
     def _interpolated(self, width: int) -> float:
-        """The share of a width that was not measured."""
+        """Seconds of a width that was not measured."""
         if not self._shares:
-            return 1.0 + _UNKNOWN_SLOPE * (width - 1)
+            return self._scale * (1.0 + _UNKNOWN_SLOPE * (width - 1))
         widths = sorted(self._shares)
         below = max((w for w in widths if w < width), default=None)
         above = min((w for w in widths if w > width), default=None)
         if below is None or above is None:
             nearest = widths[0] if below is None else widths[-1]
             growth = 1 + _UNKNOWN_SLOPE * (width - 1), 1 + _UNKNOWN_SLOPE * (nearest - 1)
-            return self._shares[nearest] * growth[0] / growth[1]
+            return self.seconds(nearest) * growth[0] / growth[1]
         share = (width - below) / (above - below)
-        return (1 - share) * self._shares[below] + share * self._shares[above]
+        return (1 - share) * self.seconds(below) + share * self.seconds(above)
 
     def prompt_seconds(self, tokens: int) -> float:
         """Seconds to read `tokens`: evaluate them with one row of logits. The more tokens the more
@@ -149,18 +166,37 @@ class PassCosts:
         """A pass over `width` tokens took `seconds`; what is no duration teaches nothing."""
         if not _is_duration(seconds):
             return
-        share = self._shares.get(width)
-        if share is None:
-            self._shares[width] = seconds / self._scale
+        if width >= self.look_at:
+            self.look_at = 0
+        doubt = self._doubt(width)
+        is_new = width not in self._shares
+        if is_new and not (doubt and min(self._shares, default=width) < width < max(self._shares)):
+            self._shares[width] = seconds / self._scale_of(width)
             self._tables.clear()
             return
-        ratio = min(max(seconds / (self._scale * share), 1 / _OUTLIER), _OUTLIER)
+        ratio = min(max(seconds / self.seconds(width), 1 / _OUTLIER), _OUTLIER)
         self._passes += 1
         others = max(_OTHERS, 1 / (1 + self._passes))
+        wide = max(0.0, doubt - others)
         self._scale *= ratio**others
-        self._shares[width] = share * ratio ** max(0.0, _OWN - others)
-        if abs(ratio - 1) > _NOTABLE:
+        self._wide *= ratio**wide
+        if is_new:
+            self._shares[width] = seconds / self._scale_of(width)
+        else:
+            self._shares[width] *= ratio ** max(0.0, _OWN - others - wide)
+        if is_new or abs(ratio - 1) > _NOTABLE:
             self._tables.clear()
+
+    def _doubt(self, width: int) -> float:
+        """How far a pass of this width moves what all wider than one token have in common."""
+        if width == 1:
+            self._narrow += 1
+            return 0.0
+        if self._narrow >= _STALE:
+            self._seen = 0
+        self._narrow = 0
+        self._seen += 1
+        return 1.5 / (1 + self._seen) if self._seen < _TOLD else 0.0
 
     def observe_prompt(self, tokens: int, seconds: float) -> None:
         """A pass over `tokens` with one row of logits, or a part of a prompt, took `seconds`."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from specengine.control.account import CREDIT, Account
+from specengine.control.account import CREDIT, SHARE, Account
 from specengine.control.pace import AdaptivePace
 from specengine.control.survival import Survival
 from specengine.core.drafter import Offer, Pace
@@ -22,6 +22,9 @@ _RETRY = 2.0  # … where it is not expected to pay
 _TRIAL_LENGTH = 4
 _HOPE = 0.95  # acceptance of a draft model in a text that suits it
 _WORTH_TRYING = 1.2  # speed-up that has to be hoped for
+
+_LOOK = 32  # passes without drafts after which the cost of a wider one is looked at again
+_LOOKS = (2, 2, 5)  # … of these in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +102,22 @@ class AdaptiveDraftLength:
     lose, the account also pays for rare trials, if a good draft could win. An answer in which
     they lost halves what the next one may risk on them; after one in which they won, it may read
     twice as much text for them.
+
+    While nothing is drafted, nothing teaches what a wider pass costs, and costs that were measured
+    on a busy machine would silence drafting for good. So then and now a plain pass is widened to
+    look again, at most so often that all looks take the share of the time that the account allows.
     """
 
-    def __init__(self, pass_seconds: Callable[[int], float], *, longest: int) -> None:
+    def __init__(
+        self,
+        pass_seconds: Callable[[int], float],
+        *,
+        longest: int,
+        look_at: Callable[[int], None] | None = None,
+    ) -> None:
         """`pass_seconds(n)`: what a target pass over n tokens costs now. Drafts have at most
-        `longest` tokens.
+        `longest` tokens. `look_at(n)` lets the next pass take as long as one over n tokens, None
+        where that cannot be done.
         """
         self._ask_pass_seconds = pass_seconds
         self._longest = longest
@@ -116,6 +130,8 @@ class AdaptiveDraftLength:
         self._worths: dict[str, float] = {}
         self._start_rounds = _START_ROUNDS
         self._choice = ALONE  # of this round
+        self._look_at = look_at
+        self._plain = self._looked = 0  # rounds without a draft since the last; looks so far
 
     def begin(self) -> None:
         if earned := self._account.earned:
@@ -129,7 +145,20 @@ class AdaptiveDraftLength:
         self._worths.clear()
         self._start_rounds = max(1, room) if room < self._longest else _START_ROUNDS
         self._choice = self._chosen(offers, min(room, self._longest)) if any(offers) else ALONE
+        self._plain = 0 if self._choice.length else self._plain + 1
+        if self._look_at is not None and self._plain >= _LOOK:
+            self._look(self._look_at)
         return self._choice
+
+    def _look(self, look_at: Callable[[int], None]) -> None:
+        """Have this pass widened, where enough of them have come to pay for it."""
+        width = min(_LOOKS[self._looked % len(_LOOKS)], self._longest + 1)
+        # It cannot take longer than as many passes over one token, whatever is believed.
+        cost = min(self._pass_seconds(width) / self._pass_seconds(1), width) - 1
+        if self._plain * SHARE >= cost and self._account.bearable(None) >= cost:
+            look_at(width)
+            self._account.settle(-max(0.0, cost), None, trial=False)
+            self._plain, self._looked = 0, self._looked + 1
 
     def _chosen(self, offers: Sequence[Offer | None], room: int) -> Choice:
         best, best_rate = ALONE, _MARGIN / self._pass_seconds(1)

@@ -200,8 +200,10 @@ class Pair:
             on_round=on_round,
         )
         longest = request.longest_draft
+        context = self._target.context
         adaptive = self._controllers.setdefault(
-            longest, AdaptiveDraftLength(self._target.context.pass_seconds, longest=longest)
+            longest,
+            AdaptiveDraftLength(context.pass_seconds, longest=longest, look_at=context.look_at),
         )
         drafters, controller = with_length(
             self._drafting.drafters(request.method(self.method), transforms(), acceptance),

@@ -52,6 +52,19 @@ def test_calibration_leaves_out_the_first_pass_of_a_width_and_empties_the_cache(
     assert cache.held == []
 
 
+def test_calibration_keeps_the_quicker_of_two_passes() -> None:
+    class Interrupted(PricedKVCache):
+        def decode(self, tokens: Tokens, pos: int, rows: slice) -> NDArray[np.float32]:
+            result = super().decode(tokens, pos, rows)
+            self.decode_s += 0.05 * (self.widths.count(len(tokens)) == 2)
+            return result
+
+    context = Context(Interrupted(markov(8, 1), 8, n_ctx=256, max_rows=17))
+    calibrate(context, budget_s=-1)
+    assert context.costs.seconds(1) == pytest.approx(0.001)
+    assert context.costs.seconds(5) == pytest.approx(0.025)
+
+
 def test_when_its_time_is_up_only_a_pass_alone_and_one_with_a_draft_are_measured() -> None:
     """A width of 5 guessed from that of 2 once kept a draft model from ever being used."""
     context = Context(PricedKVCache(markov(8, 1), 8, n_ctx=256, max_rows=17))

@@ -237,3 +237,17 @@ def test_only_the_pass_with_the_rows_is_padded_to_a_width() -> None:
     assert rows.shape == (10, 8)
     assert cache.widths == [6, 12]
     assert context.tokens.tolist() == cache.held
+
+
+def test_a_look_widens_one_pass_learns_its_cost_and_changes_no_row() -> None:
+    cache = FakeKVCache(markov(V, seed=3), V)
+    context = Context(cache)
+    expected = Context(FakeKVCache(markov(V, seed=3), V)).logits([1, 2, 3]).copy()
+    context.logits([1, 2])
+    context.look_at(5)
+    assert np.array_equal(context.logits([1, 2, 3], width=context.cheapest_width(1)), expected)
+    assert cache.widths[-1] == 5
+    assert context.tokens.tolist() == [1, 2, 3]
+    assert context.costs.measured(5) is not None
+    context.logits([1, 2, 3, 4], width=context.cheapest_width(1))
+    assert cache.widths[-1] == 1

@@ -56,10 +56,15 @@ def test_every_transform_gives_what_llama_cpp_gives(
         ours = transforms.distribution(row, history)
         theirs = llama_distribution(row, history, params)
         # float32 sums over a whole vocabulary are off by some 1e-4: a nucleus may end a little
-        # earlier or later. What llama.cpp loses altogether is below 1e-30.
+        # earlier or later, by one token where few are kept. What llama.cpp loses altogether is
+        # about 1e-30.
         differing = np.setxor1d(ours.ids[ours.probs > 1e-30], theirs.ids[theirs.probs > 1e-30])
         mass = ours.probs_of(differing).sum() + theirs.probs_of(differing).sum()
-        assert mass <= (1e-3 if params.top_p < 1 and params.top_k == 0 else 0)
+        is_last = len(differing) == 1 and mass <= 1.001 * min(ours.probs.min(), theirs.probs.min())
+        truncates = params.top_p < 1 or params.min_p > 0
+        assert mass <= (1e-3 if truncates and params.top_k == 0 else 1e-29) or (
+            truncates and is_last
+        )
         np.testing.assert_allclose(
             ours.probs_of(theirs.ids), theirs.probs, rtol=3e-4, atol=mass + 1e-30
         )
