@@ -29,7 +29,7 @@ class BlockCache(CompanionCache):
     def __init__(
         self, model: LlamaModel, target: Any, shape: BlockShape, *, width: int, **settings: Any
     ) -> None:
-        """`width`: that of the features. The header has passed `heads.files.check_head`."""
+        """`width`: that of the features. The header has passed `files.head_files.check_head`."""
         super().__init__(model, target, **settings)
         self.width = width
         self._shape = shape

@@ -12,7 +12,7 @@ import numpy as np
 from specengine.cache.context import Logits
 from specengine.cache.features import Features
 from specengine.core.cancel import AbortFlag
-from specengine.core.errors import BackendError, ModelFileError
+from specengine.core.errors import BackendError
 from specengine.core.tokens import Tokens
 from specengine.llama import extensions, library
 from specengine.llama.abort import abort_by
@@ -47,7 +47,8 @@ class CompanionCache:
         context_type: int = 0,
     ) -> None:
         """`target`: the target's llama.cpp context, which must outlive this one: the head may
-        borrow its embeddings and its output matrix. Raises ModelFileError, BackendError.
+        borrow its embeddings and its output matrix. Raises ModelFileError, OutOfMemoryError or
+        BackendError.
         """
         llama = library.load()
         self._get_hidden = extensions.function("llama_get_embeddings_nextn")
@@ -70,7 +71,7 @@ class CompanionCache:
         library.clear_errors()
         self.handle: Any = llama.llama_init_from_model(model.handle, params)
         if not self.handle:
-            raise ModelFileError(
+            raise library.failure(
                 f"llama.cpp cannot create a context of {n_ctx} tokens for {model.path.name}: "
                 f"{library.last_error()}; use a smaller --ctx"
             )
@@ -124,7 +125,7 @@ class CompanionCache:
 
 
 class HeadCache(CompanionCache, ABC):
-    """A head that takes one step for each draft token: the real `heads.head_context.Head`."""
+    """A head that takes one step for each draft token: the real `cache.head_context.Head`."""
 
     longest: int | None = None
 
@@ -156,7 +157,7 @@ class Eagle3Cache(HeadCache):
     """
 
     def __init__(self, model: LlamaModel, target: Any, *, width: int, **settings: Any) -> None:
-        """`width`: that of the features. The header has passed `heads.files.check_head`."""
+        """`width`: that of the features. The header has passed `files.head_files.check_head`."""
         super().__init__(model, target, **settings)
         self._width = width
 

@@ -1,7 +1,7 @@
 """The inputs of a target's layers, recorded in every pass: a `FeatureSource`.
 
 llama.cpp ends the process where a layer does not exist or an architecture's graph records none:
-`heads.files.check_layers` tells beforehand.
+`files.head_files.check_layers` tells beforehand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class LayerInputs:
 
     def __init__(self, context: Any, layers: Sequence[int], n_embd: int) -> None:
         """Record from now on in `context`, llama.cpp's of a model that
-        `heads.files.check_layers` passed.
+        `files.head_files.check_layers` passed.
 
         A row is len(layers) * n_embd floats, in the order of `layers`. Raises BackendError where
         this build of llama.cpp cannot.

@@ -25,7 +25,7 @@ class FinalStates:
 
     def __init__(self, context: Any, n_embd: int) -> None:
         """Record from now on in `context`, llama.cpp's of a model that
-        `heads.mtp.check_own_heads` passed.
+        `files.mtp.check_own_heads` passed.
         Raises BackendError where this build of llama.cpp cannot.
         """
         self._context = context

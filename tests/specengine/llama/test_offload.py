@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from specengine.core.cancel import AbortFlag
 from specengine.core.errors import ModelFileError, OutOfMemoryError
 from specengine.core.events import Finished
 from specengine.files.gguf import read_gguf
 from specengine.llama import library, offload
 from specengine.llama.backends import device_list
+from specengine.llama.head_cache import Eagle3Cache
 from specengine.llama.model import LlamaModel
 from specengine.llama.offload import load_smaller, plan
 from specengine.llama.placement import Device, GpuLayers, Placement, Share
@@ -159,3 +161,16 @@ def test_only_a_shortage_of_memory_is_one(line: str, kind: bool) -> None:
     library.clear_errors()
     assert isinstance(error, OutOfMemoryError) is kind
     assert isinstance(error, ModelFileError)
+
+
+def test_a_head_whose_context_does_not_fit_may_be_loaded_smaller(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        library._log.write(4, b"ggml_backend_cuda: unable to allocate CUDA0 buffer\n")
+
+    with LlamaModel(tiny_model) as model:
+        monkeypatch.setattr(library.load(), "llama_init_from_model", fail)
+        with pytest.raises(OutOfMemoryError, match="use a smaller --ctx"):
+            Eagle3Cache(model, None, width=8, n_ctx=64, n_threads=1, abort=AbortFlag())
+    library.clear_errors()
