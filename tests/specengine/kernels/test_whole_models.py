@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,19 @@ from specengine.core.cancel import AbortFlag
 from specengine.llama.backends import OWN_KERNELS
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
+from specengine.load.served import ServedModel, ServeOptions
 from support.ggml_products import buffer_types
+
+
+@pytest.fixture(autouse=True)
+def own_kernels() -> None:
+    if OWN_KERNELS not in buffer_types():
+        pytest.skip("this build, or this CPU, has no kernels of ours")
 
 
 @pytest.mark.parametrize("length", [100, 700])
 def test_logits_have_the_same_bits_in_passes_of_any_width(tiny_model: Path, length: int) -> None:
     """From 512 cells of the cache on, llama.cpp's attention has another way for one row."""
-    if OWN_KERNELS not in buffer_types():
-        pytest.skip("this build, or this CPU, has no kernels of ours")
     rows = 17
     with (
         LlamaModel(tiny_model) as model,
@@ -36,3 +42,12 @@ def test_logits_have_the_same_bits_in_passes_of_any_width(tiny_model: Path, leng
                 logits = context.logits(text[: length + end], last=end - start)
                 assert np.array_equal(logits, expected[start:end]), width
         assert rows_agree(context, text, step=1), "wherever the text before is cut"
+
+
+def test_a_server_pads_nothing_and_its_sessions_do_not_depend_on_each_other(
+    tiny_model: Path,
+) -> None:
+    with closing(
+        ServedModel(tiny_model, ServeOptions(n_ctx=1024, places=3, n_threads=2))
+    ) as served:
+        assert served.step == 1
