@@ -97,6 +97,7 @@ class Context:
         self._held = TokenBuffer()
         self.width_step = width_step
         self.costs = costs or PassCosts()
+        self._look = 0  # what the next pass is widened to
         self._source: FeatureSource | None = None
         self._features = FeatureBuffer(0, 0)
 
@@ -156,9 +157,12 @@ class Context:
         return self.costs.seconds(self.cheapest_width(width))
 
     def look_at(self, width: int) -> None:
-        """Let the next narrower pass be padded to `width`, so that its cost is measured anew."""
-        if self._cache.drops_freely and width <= self.max_rows:
-            self.costs.look_at = self.cheapest_width(width)
+        """Let the next evaluation be as wide as a pass over `width` tokens, with as many rows of
+        logits, so that its cost is measured anew; what it returns is the same.
+        """
+        cheapest = self.cheapest_width(width)
+        if self._cache.drops_freely and cheapest <= self.max_rows:
+            self._look = cheapest
 
     def logits(
         self,
@@ -186,11 +190,12 @@ class Context:
         result: Logits | None = None
         chunks = _chunks(start, first_row, len(wanted), self._cache.n_batch, self.width_step)
         is_long = len(chunks) > 1
+        look, self._look = self._look, 0
         if not self._cache.drops_freely:
             chunks[-1:] = _catch_up(*chunks[-1], first_row, self.width_step)
         for chunk_start, chunk_end in chunks:
-            at_least = width if chunk_end == len(wanted) else 1
-            result = self._evaluate(wanted, chunk_start, chunk_end, first_row, at_least)
+            widths = (width, look) if chunk_end == len(wanted) else (1, 0)
+            result = self._evaluate(wanted, chunk_start, chunk_end, first_row, *widths)
             if on_progress is not None and is_long:
                 on_progress(chunk_end - start, len(wanted) - start)
         assert result is not None
@@ -266,12 +271,14 @@ class Context:
         if self._source is not None:
             self._features.truncate(length)
 
-    def _evaluate(self, tokens: Tokens, start: int, end: int, first_row: int, width: int) -> Logits:
+    def _evaluate(
+        self, tokens: Tokens, start: int, end: int, first_row: int, width: int, look: int
+    ) -> Logits:
         chunk = tokens[start:end]
-        padding = self.padded(max(width, len(chunk))) - len(chunk)
+        padding = self.padded(max(width, look, len(chunk))) - len(chunk)
         padded = np.append(chunk, np.repeat(chunk[-1:], padding)) if padding else chunk
         rows = slice(min(max(first_row, start), end) - start, end - start)
-        computed = slice(rows.start, len(padded)) if self.costs.look_at == len(padded) else rows
+        computed = slice(rows.start, max(rows.stop, look))
         before = self._cache.decode_s
         try:
             result = self._cache.decode(padded, start, computed)[: rows.stop - rows.start]

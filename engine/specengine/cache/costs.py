@@ -39,10 +39,6 @@ class PassCosts:
         self._passes = math.inf  # since `begin`
         self._narrow = 0  # passes over one token since the last wider one
         self._seen = math.inf  # wider ones since they were in doubt
-        self.look_at = 0
-        """The width that the next pass is padded to if it is narrower, so that its cost is measured
-        once more; 0 for none.
-        """
         self._tables: dict[int, list[int]] = {}
         self._prompt_token_s: float | None = None  # in long passes
         for width in known.keys() - self._shares.keys():
@@ -85,7 +81,6 @@ class PassCosts:
         """The multiple of `step` that is at least `width` and costs least: a pass over `width`
         tokens may be padded to it. Only where that saves something worth the name.
         """
-        width = max(width, self.look_at)
         table = self._tables.get(step)
         if table is None:
             table = self._tables[step] = self._cheapest_widths(step)
@@ -166,8 +161,6 @@ class PassCosts:
         """A pass over `width` tokens took `seconds`; what is no duration teaches nothing."""
         if not _is_duration(seconds):
             return
-        if width >= self.look_at:
-            self.look_at = 0
         doubt = self._doubt(width)
         is_new = width not in self._shares
         if is_new and not (doubt and min(self._shares, default=width) < width < max(self._shares)):

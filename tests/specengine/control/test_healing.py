@@ -32,8 +32,10 @@ class Answer:
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
     def __post_init__(self) -> None:
+        self.look = 0
+
         def look_at(width: int) -> None:
-            self.costs.look_at = width
+            self.look = width
 
         self.controller = AdaptiveDraftLength(self.costs.seconds, longest=16, look_at=look_at)
 
@@ -51,7 +53,7 @@ class Answer:
             self.controller.observe(offer, k, accepted)
         elif offer is not None:
             self.controller.learn(offer, GUESSED, self._accepted(GUESSED))
-        width = max(k + 1, self.costs.look_at)
+        width, self.look = max(k + 1, self.look), 0
         true = PassCosts(self.machine).seconds(width) * (self.slow if width > 1 else 1)
         self.costs.observe(width, true)
         self.seconds += true
