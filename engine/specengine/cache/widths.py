@@ -11,7 +11,7 @@ and 8 without was seen, with flash attention off; with it on there is none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,9 +22,7 @@ from specengine.core.tokens import Tokens, as_tokens
 STEPS = (1, 2, 4, 8, 16)
 
 _TEXT = 64  # tokens of the text that is tried
-LONG_TEXT = (
-    544  # and of a second for a step of 1: over 512 cells one row may have kernels of its own
-)
+LONG_TEXT = 544  # … and of a second: over 512 cells one row may have kernels of its own
 _ROWS = 8  # that are compared
 _WIDTHS = (1, 3)
 
@@ -37,13 +35,18 @@ def stable_step(context: Context) -> int | None:
     """
     rng = np.random.default_rng(0)
     tokens = rng.integers(0, context.n_vocab, min(LONG_TEXT, context.n_ctx)).tolist()
+    return smallest_step(
+        lambda step: rows_agree(context, tokens[:_TEXT], step),
+        lambda step: rows_agree(context, tokens, step),
+    )
+
+
+def smallest_step(
+    is_stable: Callable[[int], bool], is_stable_in_long_text: Callable[[int], bool]
+) -> int | None:
+    """The first of `STEPS` that is stable, None without one; 1 has to be so in a long text, too."""
     return next(
-        (
-            step
-            for step in STEPS
-            if rows_agree(context, tokens[:_TEXT], step)
-            and (step > 1 or rows_agree(context, tokens, step))
-        ),
+        (s for s in STEPS if is_stable(s) and (s > 1 or is_stable_in_long_text(s))),
         None,
     )
 

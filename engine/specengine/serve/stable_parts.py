@@ -9,13 +9,14 @@ build, the CPU and the quantizations of the model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import cycle
 
 import numpy as np
 
 from specengine.cache.context import Logits
 from specengine.cache.costs import PassCosts
-from specengine.cache.widths import LONG_TEXT, STEPS
+from specengine.cache.widths import LONG_TEXT, smallest_step
 from specengine.core.tokens import Tokens
 from specengine.serve.allocation import padded
 from specengine.serve.batch_cache import BatchCache, Part
@@ -37,9 +38,7 @@ def stable_step(cache: BatchCache) -> int | None:
     rng = np.random.default_rng(0)
     text, other = rng.integers(0, cache.n_vocab, (2, min(LONG_TEXT, cache.n_ctx))).astype(np.int32)
     trial, long_trial = _Trial(cache, text[:_TEXT], other), _Trial(cache, text, other)
-    return next(
-        (s for s in STEPS if trial.is_stable(s) and (s > 1 or long_trial.is_stable(s))), None
-    )
+    return smallest_step(trial.is_stable, long_trial.is_stable)
 
 
 def measure_costs(cache: BatchCache, costs: PassCosts, step: int) -> None:
@@ -67,29 +66,31 @@ class _Trial:
 
     def is_stable(self, step: int) -> bool:
         half, third = self._prompt // 2, self._prompt // 3 + 1
-        expected = self._rows(step, half, _ROWS, alone=True)
-        return (
-            np.array_equal(expected, self._rows(step, third, 3, alone=False))
-            and np.array_equal(expected, self._rows(step, half, 1, alone=True))
-            and np.array_equal(expected, self._rows(step, third, 1, alone=False))
+        expected, *alone = self._rows(step, half, (_ROWS, 1), alone=True)
+        return all(np.array_equal(expected, rows) for rows in alone) and all(
+            np.array_equal(expected, rows) for rows in self._rows(step, third, (3, 1), alone=False)
         )
 
-    def _rows(self, step: int, cut: int, width: int, *, alone: bool) -> Logits:
-        """Logits of what follows the prompt, from passes over `width` tokens of it; the prompt in
-        passes over `cut` tokens.
+    def _rows(self, step: int, cut: int, widths: Sequence[int], *, alone: bool) -> list[Logits]:
+        """Logits of what follows the prompt, for each of `widths` from passes over so many tokens
+        of it; the prompt in passes over `cut` tokens.
         """
         self._forget()
         self._neighbour = 0
-        widths = cycle([0] if alone else _NEIGHBOURS)
+        beside = cycle([0] if alone else _NEIGHBOURS)
         for start in range(0, self._prompt, cut):
-            self._pass(step, start, min(start + cut, self._prompt), next(widths), n_rows=0)
+            self._pass(step, start, min(start + cut, self._prompt), next(beside), n_rows=0)
         end = len(self._text)
-        rows = [
-            self._pass(step, start, min(start + width, end), next(widths), n_rows=width)
-            for start in range(self._prompt, end, width)
-        ]
+        found = []
+        for width in widths:
+            self._cache.truncate(0, self._prompt)
+            rows = [
+                self._pass(step, start, min(start + width, end), next(beside), n_rows=width)
+                for start in range(self._prompt, end, width)
+            ]
+            found.append(np.concatenate(rows))
         self._forget()
-        return np.concatenate(rows)
+        return found
 
     def _pass(self, step: int, start: int, end: int, neighbours: int, *, n_rows: int) -> Logits:
         n = min(neighbours, len(self._other) - self._neighbour)
