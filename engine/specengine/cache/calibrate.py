@@ -31,35 +31,24 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
         return
     tokens = np.arange(_PREFIX + max(widest, _TEXT), dtype=np.int32) % context.n_vocab
     reads = PROMPT in _essential(context)
-    with _unpadded(context), _forgotten_if_cancelled(context.costs, (*_WIDTHS, PROMPT)):
+    costs = context.costs
+
+    def seconds(width: int) -> float:
+        return _pass_seconds(context, tokens[: _PREFIX + width], width)
+
+    with _unpadded(context), _forgotten_if_cancelled(costs, (*_WIDTHS, PROMPT)):
         for _ in range(2 if reads else 0):
             context.forget()
-            context.costs.forget(PROMPT)  # as below
+            costs.forget(PROMPT)  # as `_learn`
             context.logits(tokens[:_TEXT])
         context.logits(tokens[:_PREFIX])
         started = time.perf_counter()
-        for width in _WIDTHS:
-            late = time.perf_counter() - started > budget_s
-            if width > widest or (late and width not in _ESSENTIAL):
-                continue
-            _measure(context, tokens[: _PREFIX + width], width)
-
-
-def _measure(context: Context, sequence: Tokens, width: int) -> None:
-    """Let `context.costs` learn the shorter of two passes: another process may take its time from
-    one of them.
-    """
-    learned, context.costs = context.costs, PassCosts()
-    seconds = []
-    try:
-        for _ in range(3):
-            before = context.decode_s
-            context.logits(sequence, last=width)
-            seconds.append(context.decode_s - before)
-    finally:
-        context.costs = learned
-    learned.forget(width)
-    learned.observe(width, min(seconds[1:]))  # the first of a width also builds its graph
+        with _learning_nothing(context):
+            for width in _WIDTHS:
+                late = time.perf_counter() - started > budget_s
+                if width > widest or (late and width not in _ESSENTIAL):
+                    continue
+                _learn(costs, width, seconds)
 
 
 def is_calibrated(context: Context) -> bool:
@@ -88,9 +77,22 @@ def measure_widths(
     """
     with _forgotten_if_cancelled(costs, widths):
         for width in widths:
-            seconds(width)  # the first pass of a width also builds its graph
-            costs.forget(width)
-            costs.observe(width, seconds(width))
+            _learn(costs, width, seconds)
+
+
+def _learn(costs: PassCosts, width: int, seconds: Callable[[int], float]) -> None:
+    """Let `costs` learn the shorter of two passes: another process may take its time from one."""
+    seconds(width)  # the first pass of a width also builds its graph
+    shorter = min(seconds(width), seconds(width))
+    costs.forget(width)
+    costs.observe(width, shorter)
+
+
+def _pass_seconds(context: Context, sequence: Tokens, width: int) -> float:
+    """What a pass over the last `width` tokens of `sequence` takes, with a row for each."""
+    before = context.decode_s
+    context.logits(sequence, last=width)
+    return context.decode_s - before
 
 
 def _widest(context: Context, prefix: int) -> int:
@@ -112,6 +114,16 @@ def _unpadded(context: Context) -> Iterator[None]:
 
 
 @contextmanager
+def _learning_nothing(context: Context) -> Iterator[None]:
+    """Passes teach `context.costs` nothing."""
+    costs, context.costs = context.costs, PassCosts()
+    try:
+        yield
+    finally:
+        context.costs = costs
+
+
+@contextmanager
 def _forgotten_if_cancelled(costs: PassCosts, widths: Sequence[int]) -> Iterator[None]:
     """A few widths are no measure of the others."""
     try:
@@ -129,21 +141,15 @@ def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, 
     down slows all of them. `context.costs` learns nothing of it. Empties the cache. Raises
     CancelledError where the context is aborted.
     """
-    learned, context.costs = context.costs, PassCosts()
     widest = _widest(context, prefix)
     tokens = np.arange(prefix + max(widest, 0), dtype=np.int32) % context.n_vocab
     seconds: dict[int, list[float]] = {width: [] for width in range(1, widest + 1)}
-    try:
-        with _unpadded(context):
-            if prefix:
-                context.logits(tokens[:prefix])
-            for _ in range(repeats):
-                for width, measured in seconds.items():
-                    sequence = tokens[: prefix + width]
-                    context.logits(sequence, last=width)  # builds the graph of this width
-                    before = context.decode_s
-                    context.logits(sequence, last=width)
-                    measured.append(context.decode_s - before)
-    finally:
-        context.costs = learned
+    with _learning_nothing(context), _unpadded(context):
+        if prefix:
+            context.logits(tokens[:prefix])
+        for _ in range(repeats):
+            for width, measured in seconds.items():
+                sequence = tokens[: prefix + width]
+                context.logits(sequence, last=width)  # builds the graph of this width
+                measured.append(_pass_seconds(context, sequence, width))
     return {width: statistics.median(measured) for width, measured in seconds.items()}
