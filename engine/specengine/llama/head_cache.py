@@ -71,10 +71,7 @@ class CompanionCache:
         library.clear_errors()
         self.handle: Any = llama.llama_init_from_model(model.handle, params)
         if not self.handle:
-            raise library.failure(
-                f"llama.cpp cannot create a context of {n_ctx} tokens for {model.path.name}: "
-                f"{library.last_error()}; use a smaller --ctx"
-            )
+            raise library.no_context(n_ctx, model.path.name)
         self._memory = llama.llama_get_memory(self.handle)
 
     def truncate(self, length: int) -> None:

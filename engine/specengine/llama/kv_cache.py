@@ -68,10 +68,7 @@ class LlamaKVCache:
         library.clear_errors()
         self.handle: Any = llama.llama_init_from_model(model.handle, params)
         if not self.handle:
-            raise library.failure(
-                f"llama.cpp cannot create a context of {n_ctx} tokens for {model.path.name}: "
-                f"{library.last_error()}; use a smaller --ctx"
-            )
+            raise library.no_context(n_ctx, model.path.name)
         self._memory = llama.llama_get_memory(self.handle)
         self.layout = f"{params.n_ctx} {params.flash_attn_type} {params.type_k} {params.type_v}"
         """What a saved state depends on, besides the model and the build."""
