@@ -7,7 +7,7 @@ from typing import Any
 
 from specchat.chats.records import Chat, Message
 
-_NAMES = {"system": "System", "user": "You", "assistant": "Assistant"}
+NAMES = {"system": "System", "user": "You", "assistant": "Assistant"}
 
 _QUOTED = 40  # characters
 
@@ -57,7 +57,7 @@ def _branches(chat: Chat, tree: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def _section(message: Message, number: int) -> list[str]:
-    lines = [f"## {number}. {_NAMES[message.role]}", "", message.text, ""]
+    lines = [f"## {number}. {NAMES[message.role]}", "", message.text, ""]
     facts = [message.model, _ENDINGS.get(message.status), _unverified(message)]
     facts += _speed(message.stats or {})
     if line := ", ".join(fact for fact in facts if fact):

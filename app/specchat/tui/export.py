@@ -7,6 +7,7 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
+from specchat.chats.markdown import NAMES
 from specchat.tui.conversation import Conversation
 
 
@@ -42,8 +43,7 @@ def save_recovered(conversation: Conversation, unsent: str) -> Path:
 
 def recovered(conversation: Conversation, unsent: str) -> str:
     """The branch on the screen, and what was typed and not sent, as Markdown."""
-    names = {"system": "System", "user": "You", "assistant": "Assistant"}
-    parts = [(names[entry.role], entry.text) for entry in conversation.entries]
+    parts = [(NAMES[entry.role], entry.text) for entry in conversation.entries]
     if unsent:
         parts.append(("Typed and not sent", unsent))
     return "\n".join(f"## {title}\n\n{text}\n" for title, text in parts)

@@ -108,6 +108,15 @@ async def test_without_a_store_the_chat_works_and_says_so(start_chat: StartChat)
         assert chat.messages == []
 
 
+async def leave_with_full_disk(start_chat: StartChat, folder: Path, question: str) -> None:
+    store = FullDisk(folder / "chats.db")
+    async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
+        await chat.say(question)
+        await chat.pilot.press("ctrl+q")
+        await chat.until(lambda: not chat.app.is_running)
+        assert chat.app.return_code == 1
+
+
 async def test_leaving_with_a_full_disk_writes_the_chat_to_a_file_that_it_names(
     start_chat: StartChat,
     tmp_path: Path,
@@ -115,12 +124,7 @@ async def test_leaving_with_a_full_disk_writes_the_chat_to_a_file_that_it_names(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    store = FullDisk(tmp_path / "chats.db")
-    async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
-        await chat.say("Hi")
-        await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.app.is_running)
-        assert chat.app.return_code == 1
+    await leave_with_full_disk(start_chat, tmp_path, "Hi")
     [file] = tmp_path.glob("specchat-*.md")
     assert file.read_text(encoding="utf-8") == "## You\n\nHi\n\n## Assistant\n\nHello.\n"
     assert str(file) in "".join(capsys.readouterr().err.splitlines())
@@ -133,12 +137,7 @@ async def test_where_no_file_can_be_written_either_leaving_prints_the_chat(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
-    store = FullDisk(tmp_path / "chats.db")
-    async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
-        await chat.say("[bold]Hi")
-        await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.app.is_running)
-        assert chat.app.return_code == 1
+    await leave_with_full_disk(start_chat, tmp_path, "[bold]Hi")
     told = capsys.readouterr().err
     assert "[bold]Hi" in told
     assert "Hello." in told
