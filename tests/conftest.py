@@ -62,12 +62,18 @@ def smollm_step(tiny_model: Path) -> int:
 
 @pytest.fixture(scope="session")
 def laptop_models() -> LaptopModels:
-    """Both Qwen2.5-Coder files, 1.6 GB; a test that asks for them is marked `model`."""
+    """Both Qwen2.5-Coder files, 1.6 GB."""
     registry = load_registry()
     target, draft = registry.model("qwen2.5-coder-1.5b"), registry.model("qwen2.5-coder-0.5b")
     return LaptopModels(
         ensure_model(target, folder=MODELS_DIR), ensure_model(draft, folder=MODELS_DIR)
     )
+
+
+@pytest.fixture(scope="session")
+def gemma_model() -> Path:
+    """Gemma 3 270M Q4_K_M, 253 MB: every sixth layer sees all, the others 512 tokens."""
+    return ensure_model(load_registry().model("gemma3-270m"), folder=MODELS_DIR)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         used = set(getattr(item, "fixturenames", ()))
-        if "laptop_models" in used:
+        if used & {"laptop_models", "gemma_model"}:
             item.add_marker(pytest.mark.model)
-        if used & {"laptop_models", "tiny_model"}:
+        if used & {"laptop_models", "gemma_model", "tiny_model"}:
             item.add_marker(pytest.mark.kernels)

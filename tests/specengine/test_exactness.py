@@ -23,13 +23,15 @@ TEXTS = (
     "Rain comes about when",
 )
 DRAFTS = [(drafter, k) for drafter in ("lookup", "model") for k in (1, 4, 8)]
-LAPTOP = pytest.param("laptop", marks=pytest.mark.model)
+LAPTOP, GEMMA = (pytest.param(name, marks=pytest.mark.model) for name in ("laptop", "gemma"))
 
 
-@pytest.fixture(scope="module", params=["tiny", "tiny without AMX", LAPTOP])
+@pytest.fixture(scope="module", params=["tiny", "tiny without AMX", LAPTOP, GEMMA])
 def pair(request: pytest.FixtureRequest, tiny_model: Path) -> Iterator[Pair]:
     if request.param == "laptop":
         target, draft = request.getfixturevalue("laptop_models")
+    elif request.param == "gemma":
+        target = draft = request.getfixturevalue("gemma_model")
     else:
         target = draft = tiny_model
     options = LoadOptions(n_ctx=512, use_extra_bufts=request.param != "tiny without AMX")
