@@ -34,14 +34,17 @@ def top_k(logits: Logits, k: int) -> Indices:
     n = len(logits)
     if k >= n:
         return np.arange(n)
-    # The k-th largest of some maxima is a bound that at least k logits reach, and finding it among
-    # few maxima is several times cheaper than partitioning a whole vocabulary.
+    # The k-th largest of some maxima is a bound that at least k logits reach. Only the columns
+    # whose maximum reaches it have to be looked into: the vocabulary is read once.
     width = n // _BLOCKS
     if width < k:
         return _largest(logits, k)
     maxima = logits[: width * _BLOCKS].reshape(_BLOCKS, width).max(axis=0)
     bound = np.partition(maxima, width - k)[width - k]
-    reaching = np.flatnonzero(logits >= bound)
+    columns = np.flatnonzero(maxima >= bound)
+    inside = (np.arange(0, width * _BLOCKS, width)[:, None] + columns).ravel()
+    seen = np.concatenate((inside, np.arange(width * _BLOCKS, n)))
+    reaching: Indices = seen[logits[seen] >= bound]
     return reaching[_largest(logits[reaching], k)]
 
 
