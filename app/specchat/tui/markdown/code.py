@@ -9,7 +9,7 @@ from textual.highlight import HighlightTheme, highlight
 from specchat.tui.markdown.blocks import Paragraph, Row
 
 _FILL = "on $surface"
-_LABEL = "$foreground 70%"
+_LABEL = "$foreground-muted"
 _PAD = Content(" ")
 
 # Colouring takes a tenth of a second for so much; beyond it code is shown plain.
@@ -21,7 +21,7 @@ class CodeTheme(HighlightTheme):
     """Four colours: comments, strings, numbers, and the words of the language."""
 
     STYLES = {  # noqa: RUF012
-        Token.Comment: "$foreground 70%",
+        Token.Comment: "$foreground-muted",
         Token.Keyword: "$text-accent",
         Token.Operator.Word: "$text-accent",
         Token.Literal.Number: "$text-warning",

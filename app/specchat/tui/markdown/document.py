@@ -12,7 +12,7 @@ from specchat.tui.markdown.splitter import Segment, Splitter
 
 _TYPED_MAX = 100_000
 
-_NOTE = "italic $foreground 70%"
+_NOTE = "italic $foreground-muted"
 
 # An open line longer than this is broken before its end, so that no append lays out more.
 _OPEN_LINE_MAX = 2_000

@@ -9,7 +9,7 @@ from specchat.printable import printable
 
 _STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
 _CODE = "$text-warning on $surface"
-_ADDRESS = "$foreground 70%"
+_ADDRESS = "$foreground-muted"
 
 # What markdown escapes. Before anything else a backslash is TeX's, as in \(x\), and stays.
 _ESCAPABLE = frozenset("*_`~#>|!\"&'+-./:<=@^")

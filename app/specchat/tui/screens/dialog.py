@@ -18,7 +18,7 @@ from specchat.printable import one_line, printable
 
 Result = TypeVar("Result")
 
-HINT = "$foreground 70%"
+HINT = "$foreground-muted"
 
 
 def choice(title: str, detail: str, *, note: str = "", key: str = "") -> Content:
@@ -50,7 +50,7 @@ class ListDialog(ModalScreen[Result | None], Generic[Result]):
             border: round $accent 50%;
             border-title-color: $foreground;
             border-title-style: bold;
-            border-subtitle-color: $foreground 70%;
+            border-subtitle-color: $foreground-muted;
             padding: 1 1 0 1;
         }
 

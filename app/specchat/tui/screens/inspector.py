@@ -19,7 +19,7 @@ from textual.widgets.option_list import Option
 from specchat.printable import one_line, printable
 from specengine.loop.inspection import Entry, InspectedRound, InspectedToken
 
-_ACCEPTED, _REJECTED, _FAINT = "$text-success", "$text-error", "$foreground 70%"
+_ACCEPTED, _REJECTED, _FAINT = "$text-success", "$text-error", "$foreground-muted"
 _BAR = 20  # columns of a bar of probability 1
 _WIDEST_TOKEN = 18
 
@@ -66,12 +66,12 @@ class InspectorScreen(ModalScreen[None]):
             border: round $accent 50%;
             border-title-color: $foreground;
             border-title-style: bold;
-            border-subtitle-color: $foreground 70%;
+            border-subtitle-color: $foreground-muted;
             padding: 1;
         }
 
-        #reply { height: auto; max-height: 2; color: $foreground 70%; padding: 0 1; }
-        #drafters { height: auto; color: $foreground 70%; padding: 0 1; }
+        #reply { height: auto; max-height: 2; color: $foreground-muted; padding: 0 1; }
+        #drafters { height: auto; color: $foreground-muted; padding: 0 1; }
         OptionList, OptionList:focus {
             height: 1fr;
             margin: 1 0;

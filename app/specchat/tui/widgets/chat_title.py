@@ -18,7 +18,7 @@ class ChatTitle(Static):
     ChatTitle {
         height: 1;
         padding: 0 2;
-        color: $foreground 70%;
+        color: $foreground-muted;
         background: $surface;
         text-wrap: nowrap;
         text-overflow: ellipsis;

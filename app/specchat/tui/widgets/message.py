@@ -44,7 +44,7 @@ class MessageView(Widget):
         &.-versions {
             border-bottom: hkey $foreground 15%;
             border-subtitle-align: left;
-            border-subtitle-color: $foreground 70%;
+            border-subtitle-color: $foreground-muted;
         }
     }
     """

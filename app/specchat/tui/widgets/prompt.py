@@ -40,11 +40,11 @@ class Prompt(TextArea):
         background: $background;
         border: round $foreground 25%;
         border-title-color: $accent;
-        border-subtitle-color: $foreground 70%;
+        border-subtitle-color: $foreground-muted;
 
         &:focus { border: round $accent 70%; background-tint: $foreground 0%; }
         & .text-area--cursor-line { background: transparent; }
-        & .text-area--placeholder { color: $foreground 70%; }
+        & .text-area--placeholder { color: $foreground-muted; }
     }
     .-short Prompt { max-height: 5; }
     """

@@ -19,7 +19,7 @@ class Queue(Static):
         height: auto;
         max-height: 3;
         padding: 0 3;
-        color: $foreground 70%;
+        color: $foreground-muted;
         text-wrap: nowrap;
         text-overflow: ellipsis;
     }

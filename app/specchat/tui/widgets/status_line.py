@@ -22,7 +22,7 @@ class StatusLine(Widget):
     StatusLine {
         height: 1;
         padding: 0 2;
-        color: $foreground 70%;
+        color: $foreground-muted;
     }
     """
 

@@ -31,7 +31,7 @@ class Note(Static):
         height: auto;
         margin: 0 0 1 0;
         padding: 0 2;
-        color: $foreground 70%;
+        color: $foreground-muted;
 
         &.-error {
             color: $text-error;
@@ -57,7 +57,7 @@ class Transcript(VerticalScroll, can_focus=False):
         padding: 1 1 0 1;
         align-vertical: bottom;
 
-        #earlier { display: none; text-align: center; color: $foreground 70%; margin: 0 0 1 0; }
+        #earlier { display: none; text-align: center; color: $foreground-muted; margin: 0 0 1 0; }
         #earlier.-some { display: block; }
     }
     """

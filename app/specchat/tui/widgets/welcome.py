@@ -23,7 +23,7 @@ class Welcome(Static):
         width: auto;
         height: auto;
         margin: 0 2 1 2;
-        color: $foreground 70%;
+        color: $foreground-muted;
     }
     """
 
