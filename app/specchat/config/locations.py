@@ -57,7 +57,7 @@ def states_dir() -> Path:
 
 
 def log_file() -> Path:
-    return state_dir() / "specchat.config.log"
+    return state_dir() / "specchat.log"
 
 
 def expanded(text: str) -> Path:

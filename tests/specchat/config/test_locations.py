@@ -29,7 +29,7 @@ def test_a_home_of_its_own_holds_everything(
     assert locations.settings_file() == tmp_path / "config" / "settings.toml"
     assert locations.database_file() == tmp_path / "data" / "chats.db"
     assert locations.models_dir() == tmp_path / "data" / "models"
-    assert locations.log_file() == tmp_path / "state" / "specchat.config.log"
+    assert locations.log_file() == tmp_path / "state" / "specchat.log"
     assert locations.cache_dir() == tmp_path / "cache"
 
 
