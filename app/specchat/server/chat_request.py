@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
+from specchat.models.registry import Profile
 from specchat.server.refusal import Refusal
-from specchat.wire.messages import Integer, Real
+from specchat.wire.messages import Integer, Sampling
 from specengine.chat.chat_template import Turn
-from specengine.core.errors import SamplingError
 from specengine.sampling import SamplingParams
-from specengine.sampling.params import MOST, TokenId
 
 # Options that the answer would be another without, and the values that ask for nothing.
 _REFUSED: dict[str, tuple[Any, ...]] = {
@@ -64,7 +63,7 @@ class StreamOptions(BaseModel):
     include_usage: StrictBool = False
 
 
-class ChatCompletion(BaseModel):
+class ChatCompletion(Sampling):
     """Every field has its effect. What would change the answer and cannot be had is refused, with
     its name as `param`; of whatever else is sent, the answer's `notices` say that nothing comes.
     """
@@ -78,17 +77,6 @@ class ChatCompletion(BaseModel):
     max_tokens: Integer | None = Field(None, ge=1)
     max_completion_tokens: Integer | None = Field(None, ge=1)
     stop: str | Annotated[list[str], Field(max_length=64)] | None = None
-    temperature: Real = Field(0.8, ge=0, allow_inf_nan=False)
-    top_k: Integer = Field(40, ge=0)
-    top_p: Real = Field(0.95, ge=0, le=1)
-    min_p: Real = Field(0.05, ge=0, le=1)
-    typical_p: Real = Field(1.0, ge=0, le=1)
-    repeat_penalty: Real = Field(1.0, ge=1 / MOST, le=MOST, allow_inf_nan=False)
-    repeat_last_n: Integer = Field(64, ge=0)
-    frequency_penalty: Real = Field(0.0, ge=-MOST, le=MOST, allow_inf_nan=False)
-    presence_penalty: Real = Field(0.0, ge=-MOST, le=MOST, allow_inf_nan=False)
-    logit_bias: dict[TokenId, Real] = {}
-    seed: Integer | None = Field(None, ge=0, lt=2**64)
 
     @model_validator(mode="before")
     @classmethod
@@ -101,15 +89,18 @@ class ChatCompletion(BaseModel):
     def stops(self) -> list[str]:
         return [self.stop] if isinstance(self.stop, str) else self.stop or []
 
-    def sampling(self) -> SamplingParams:
-        """With a seed. Raises Refusal, 400."""
-        settings = self.model_dump(include=set(SamplingParams.model_fields))
-        if self.seed is None:
-            settings["seed"] = secrets.randbits(63)
-        try:
-            return SamplingParams.checked(**settings)
-        except SamplingError as error:
-            raise Refusal(400, "invalid", str(error)) from None
+    def turns(self, profile: Profile | None) -> list[Turn]:
+        """The messages, after the profile's system message where they have none."""
+        turns = [message.turn() for message in self.messages]
+        if profile is None or profile.system is None or any(t.role == "system" for t in turns):
+            return turns
+        return [Turn("system", profile.system), *turns]
+
+    def sampling(self, profile: Profile | None) -> SamplingParams:
+        """With a seed; what is not set is as the profile has it."""
+        set_here = self.model_dump(include=set(SamplingParams.model_fields) & self.model_fields_set)
+        theirs = {} if profile is None else profile.sampling.model_dump(exclude_unset=True)
+        return SamplingParams(**{"seed": secrets.randbits(63), **theirs, **set_here})
 
     def check(self) -> list[str]:
         """What is to be said about options that change nothing. Raises Refusal, 400, that names

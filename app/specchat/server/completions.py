@@ -42,7 +42,7 @@ class CompletionHandlers:
     async def create(self, request: Request) -> Response:
         service = self._service
         wanted = await service.read(request, ChatCompletion)
-        notices, sampling = wanted.check(), wanted.sampling()
+        notices, sampling = wanted.check(), wanted.sampling(service.profile)
         if wanted.model not in (None, service.name):
             notices.append(f"model: this server has only {service.name}, which answers")
         check_ids(list(sampling.logit_bias), service.model.vocab.size)
@@ -69,7 +69,7 @@ class CompletionHandlers:
             completion.close()
 
     def _encode(self, wanted: ChatCompletion) -> list[int]:
-        turns = [message.turn() for message in wanted.messages]
+        turns = wanted.turns(self._service.profile)
         try:
             return encode_chat(self._service.model.chat_template, turns, self._service.model.vocab)
         except TemplateError as error:

@@ -10,6 +10,8 @@ from typing import Any
 
 from starlette.requests import Request
 
+from specchat.models.registry import Profile
+from specchat.models.selection import served_profile
 from specchat.server.bodies import M, read_message
 from specchat.server.keys import Keys
 from specchat.server.limits import Limits
@@ -29,8 +31,8 @@ from specengine.stream.committed import Committed, Event
 @dataclass
 class Service:
     """`sha256` is the model file's, where it is known. `grammars`: whether clients may send some:
-    one whose states explode would hold up the answers of all. `profile`: what is said of the
-    profile that is served, where one is.
+    one whose states explode would hold up the answers of all. `profile`: the one that is served,
+    with what suits its target; None for a target without one.
     """
 
     name: str
@@ -39,7 +41,7 @@ class Service:
     keys: Keys
     sha256: str | None = None
     grammars: bool = False
-    profile: dict[str, Any] | None = None
+    profile: Profile | None = None
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -69,7 +71,7 @@ class Service:
                     "n_ctx": self.model.n_ctx,
                     "features": [f for f in FEATURES if f != "grammar" or self.grammars],
                     "reproducible": self.model.step is not None,
-                    "profile": self.profile,
+                    "profile": None if self.profile is None else served_profile(self.profile),
                 }
             ],
             "limits": {

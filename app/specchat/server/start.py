@@ -17,7 +17,7 @@ from specchat.config.settings import load_settings
 from specchat.errors import SpecchatError
 from specchat.models.memory import require_memory
 from specchat.models.registry import Model, Profile, load_registry
-from specchat.models.selection import other_context, select_profile, served_profile
+from specchat.models.selection import other_context, select_profile
 from specchat.models.store import ModelStore
 from specchat.printable import one_line
 from specchat.server.keys import load_keys
@@ -87,7 +87,7 @@ def start(
         keys=allowed,
         sha256=_sha256(registry.models.get(alone.target)),
         grammars=wanted.grammars,
-        profile=served_profile(chosen),
+        profile=chosen,
         limits=Limits(ttl_s=wanted.ttl_s),
     )
     for notice in other_context(alone, model.n_ctx):

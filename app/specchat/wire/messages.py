@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+)
 
 from specengine.core.limits import MAX_LOGPROBS
 from specengine.llama.grammar import MAX_BYTES
@@ -23,20 +31,25 @@ def _is_number(value: Any) -> Any:
     return value
 
 
-def _are_numbers(settings: Any) -> Any:
-    if isinstance(settings, dict):
-        if settings.get("seed") is not None:  # which would be overruled
-            raise ValueError("seed is a field of the request, not of sampling")
-        for name, value in settings.items():
-            if isinstance(value, bool | str):
-                raise ValueError(f"{name} must be a number")
-    return settings
-
-
 Integer = Annotated[int, BeforeValidator(_is_number)]
 Real = Annotated[float, BeforeValidator(_is_number)]
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 TokenId = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+
+
+class Sampling(SamplingParams):
+    """How tokens are drawn. Unknown settings are refused, since they would change the text."""
+
+    @field_validator(*SamplingParams.model_fields, mode="before")
+    @classmethod
+    def _settings_are_numbers(cls, value: Any) -> Any:
+        return _is_number(value)
+
+
+def _has_no_seed(settings: Sampling) -> Sampling:
+    if settings.seed is not None:  # which would be overruled
+        raise ValueError("seed is a field of the request, not of sampling")
+    return settings
 
 
 class _Message(BaseModel):
@@ -65,8 +78,7 @@ class Generate(_Message):
     """Hash of the tokens that are kept."""
     append: list[TokenId]
     """Token ids to append to them."""
-    sampling: Annotated[SamplingParams, BeforeValidator(_are_numbers)] = SamplingParams()
-    """How tokens are drawn. Unknown settings are refused, since they would change the text."""
+    sampling: Annotated[Sampling, AfterValidator(_has_no_seed)] = Sampling()
     seed: Integer = Field(ge=0, lt=2**64)
     max_tokens: Integer | None = Field(None, ge=1)
     """Most tokens to generate. Absent: until the context is full."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
+from specchat.models.registry import Profile
 from specchat.server import completions, verify
 from specchat.server.chat_request import _REFUSED, ChatCompletion
 from specchat.wire.messages import Generate
@@ -17,7 +19,7 @@ from specengine.stream.transcript import Transcript
 from support.spy import spied
 from support.verify_server import VerifyServer
 
-ASK = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "seed": 3}
+ASK: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "seed": 3}
 ASK_ALL = {**ASK, "repeat_penalty": 1.1, "stream": True}
 SAMPLING: dict[str, Any] = {
     **{"temperature": 0.3, "top_k": 7, "top_p": 0.5, "min_p": 0.2, "typical_p": 0.5},
@@ -107,6 +109,31 @@ def test_an_option_that_asks_for_nothing_is_no_reason_to_refuse(option: str) -> 
     for value in (None, *_REFUSED[option]):
         body = json.dumps({**ASK, option: value})
         assert ChatCompletion.model_validate_json(body).check() == []
+
+
+def test_what_a_chat_leaves_open_is_the_served_profiles(
+    server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*before: dict[str, str], **further: Any) -> tuple[int, dict[str, Any]]:
+        calls = spied(monkeypatch, completions, "Generation")
+        body = {**ASK, "messages": [*before, *ASK["messages"]], **further}
+        usage = client.post("/v1/chat/completions", json=body).json()["usage"]
+        return usage["prompt_tokens"], calls[0][1][2]
+
+    brief = {"role": "system", "content": "Be brief."}
+    long = {"role": "system", "content": "Be " * 30}
+    (n_plain, plain), (n_brief, _), (n_long, _) = asked(), asked(brief), asked(long)
+    assert len({n_plain, n_brief, n_long}) == 3
+    settings = SamplingParams(top_k=3, logit_bias={7: -math.inf})
+    profile = Profile(
+        name="own", description="", target="tiny", system=brief["content"], sampling=settings
+    )
+    monkeypatch.setattr(server.service, "profile", profile)
+    assert asked() == (n_brief, plain | {"top_k": 3, "logit_bias": {7: -math.inf}})
+    assert asked(long, top_k=5, logit_bias={"8": 1}) == (
+        n_long,
+        plain | {"top_k": 5, "logit_bias": {8: 1.0}},
+    )
 
 
 @pytest.mark.parametrize(

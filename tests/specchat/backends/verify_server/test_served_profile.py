@@ -15,7 +15,7 @@ from support.serve_process import free_port, serving
 from support.verify_server import VerifyServer
 
 FLAGS = ("--seed", "7", "--reproducible", "--max-tokens", "24", "--ctx", "512", "--threads", "1")
-BANNED = {"name": "own", "system": None, "sampling": {"logit_bias": {"7": "-inf"}, "top_k": 3}}
+BANNED = {"logit_bias": {"7": "-inf"}, "top_k": 3}
 
 
 def ask(home: Path, *flags: str) -> dict[str, Any]:
@@ -50,9 +50,13 @@ def test_own_flags_outrank_what_a_server_says(tmp_path: Path) -> None:
 async def test_what_the_loaded_profile_leaves_open_is_the_servers(
     server: VerifyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server.service, "profile", BANNED)
+    own = Profile.model_validate(
+        {"name": "own", "description": "", "target": "tiny", "sampling": BANNED}
+    )
+    monkeypatch.setattr(server.service, "profile", own)
     with server.client() as client:
-        assert client.get("/specchat/v1/info").json()["models"][0]["profile"] == BANNED
+        said = client.get("/specchat/v1/info").json()["models"][0]["profile"]
+    assert said == {"name": "own", "system": None, "sampling": BANNED}
     async with remote_runtime(server.url) as runtime:
         loaded = runtime.profile
     assert isinstance(loaded, Profile)
