@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from specchat.benchmark.report import ConditionInfo, OwnTiming, Report, Sample, SideInfo
+from specchat.benchmark.report import Condition, OwnTiming, Report, Sample, SideInfo
 from specchat.benchmark.summary import ALONE, comparisons, figures
 from specchat.doctor.machine import Machine, ModelFile
 from specengine.sampling import SamplingParams
@@ -69,13 +69,7 @@ def report(samples: list[Sample], *, complete: bool = True) -> Report:
         draft=None,
         sides=tuple(SideInfo(name=side, description=f"what {side} is") for side in sides),
         conditions=tuple(
-            ConditionInfo(
-                name=name,
-                sampling=SamplingParams(temperature=0),
-                busy_neighbour=False,
-                thorough=True,
-            )
-            for name in conditions
+            Condition(name=name, sampling=SamplingParams(temperature=0)) for name in conditions
         ),
         max_tokens=101,
         repeats=5,

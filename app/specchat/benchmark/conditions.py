@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from specchat.benchmark.report import Condition
 from specengine.sampling import SamplingParams
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """`thorough`: all prompts and all sides. Otherwise the first prompt of each category, answered
-    by the target alone, the controller and what is not our own pair: enough for one row.
-    """
-
-    name: str
-    sampling: SamplingParams
-    thorough: bool = True
-    busy: bool = False
-    """A neighbour process keeps one core busy."""
 
 
 def make_conditions(
@@ -26,17 +13,18 @@ def make_conditions(
 ) -> tuple[Condition, ...]:
     """One for each different temperature, and the rows beside them. Raises SamplingError."""
     conditions = [
-        Condition(_name(t), SamplingParams.checked(temperature=t, **truncation))
+        Condition(name=_name(t), sampling=SamplingParams.checked(temperature=t, **truncation))
         for t in dict.fromkeys(temperatures)
     ]
     warm = max(temperatures)
     if untruncated and warm > 0:
         whole = SamplingParams.checked(temperature=warm, top_k=0, top_p=1.0, min_p=0.0)
-        conditions.append(Condition(f"{_name(warm)}, untruncated", whole, thorough=False))
+        name = f"{_name(warm)}, untruncated"
+        conditions.append(Condition(name=name, sampling=whole, thorough=False))
     if busy:
         first = conditions[0]
-        name = f"{first.name}, busy neighbour"
-        conditions.append(Condition(name, first.sampling, thorough=False, busy=True))
+        changes = {"name": f"{first.name}, busy neighbour", "busy_neighbour": True}
+        conditions.append(first.model_copy(update={**changes, "thorough": False}))
     return tuple(conditions)
 
 

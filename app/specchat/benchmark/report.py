@@ -15,12 +15,17 @@ class SideInfo(Record):
     description: str
 
 
-class ConditionInfo(Record):
+class Condition(Record):
+    """How tokens are sampled, and beside what."""
+
     name: str
     sampling: SamplingParams
-    busy_neighbour: bool
-    thorough: bool
-    """False: only the first prompt of each category, and not all sides."""
+    busy_neighbour: bool = False
+    """Whether a neighbour process keeps one core busy."""
+    thorough: bool = True
+    """False: only the first prompt of each category, answered by the target alone, the controller
+    and what is not our own pair: enough for one row.
+    """
 
 
 class OwnTiming(Record):
@@ -135,7 +140,7 @@ class Report(Record):
     peer_draft: ModelInfo | None = None
     """What drafts for sides that are not our own pair."""
     sides: tuple[SideInfo, ...]
-    conditions: tuple[ConditionInfo, ...]
+    conditions: tuple[Condition, ...]
     max_tokens: int
     repeats: int
     reproducible: bool

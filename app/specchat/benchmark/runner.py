@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 
-from specchat.benchmark.conditions import Condition
 from specchat.benchmark.energy import EnergyMeter
 from specchat.benchmark.neighbour import busy_neighbour
-from specchat.benchmark.report import Sample
+from specchat.benchmark.report import Condition, Sample
 from specchat.benchmark.sides import Side
 from specchat.benchmark.suite import Item, first_of_each_category
 from specengine.chat.chat_template import Turn
@@ -71,15 +70,11 @@ async def measure(
     `system`: the turns before every item. `on_step` is told who answers what now.
     """
     for step in steps:
-        with _neighbourhood(step.condition):
+        with busy_neighbour() if step.condition.busy_neighbour else nullcontext():
             for side in step.sides:
                 on_step(step, side)
                 async for sample in _chat(step, side, system, meter):
                     yield sample
-
-
-def _neighbourhood(condition: Condition) -> AbstractContextManager[None]:
-    return busy_neighbour() if condition.busy else nullcontext()
 
 
 async def _chat(

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
-from specchat.benchmark.conditions import Condition
 from specchat.benchmark.energy import EnergyMeter
-from specchat.benchmark.report import ConditionInfo, Report, Sample, SideInfo
+from specchat.benchmark.report import Condition, Report, Sample, SideInfo
 from specchat.benchmark.room import require_room
 from specchat.benchmark.runner import Step, measure, plan_steps, warm_up
 from specchat.benchmark.sides import ADAPTIVE, Side, default_names, local_sides
@@ -189,7 +188,7 @@ async def _composer(
             draft=models[1] if len(models) > 1 else None,
             peer_draft=peers,
             sides=tuple(SideInfo(name=s.name, description=s.description) for s in sides),
-            conditions=tuple(_described(condition) for condition in plan.conditions),
+            conditions=plan.conditions,
             max_tokens=plan.max_tokens,
             repeats=plan.repeats,
             reproducible=plan.reproducible,
@@ -200,12 +199,3 @@ async def _composer(
         )
 
     return compose
-
-
-def _described(condition: Condition) -> ConditionInfo:
-    return ConditionInfo(
-        name=condition.name,
-        sampling=condition.sampling,
-        busy_neighbour=condition.busy,
-        thorough=condition.thorough,
-    )

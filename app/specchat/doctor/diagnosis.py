@@ -9,12 +9,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
 import psutil
-from pydantic import BaseModel
 
 from specchat.config import locations
 from specchat.config.installation import installer, rebuild_command
@@ -43,7 +43,8 @@ _GPU_LIBRARY = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|sycl|vulkan)\b")
 WITHOUT_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
 
 
-class Check(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Check:
     """One line of the diagnosis. `remedy` is a command or an instruction, where one is needed."""
 
     name: str
@@ -74,15 +75,13 @@ def diagnose() -> Iterator[Check]:
 
 
 def check_python() -> Check:
-    return Check(
-        name="Python", status="ok", detail=f"{platform.python_version()} at {sys.executable}"
-    )
+    return Check("Python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
 def check_platform() -> Check:
     cores = psutil.cpu_count(logical=False) or os.cpu_count()
     detail = f"{platform.platform()}, {this_cpu().model}, {cores} cores"
-    return Check(name="platform", status="ok", detail=detail)
+    return Check("platform", "ok", detail)
 
 
 def check_library() -> Check:
@@ -93,11 +92,9 @@ def check_library() -> Check:
         found = "not installed"
     if found == library.LLAMA_CPP_PYTHON_VERSION:
         detail = f"llama-cpp-python {found}, installed by {installer()}, in {library_folder()}"
-        return Check(name="llama.cpp", status="ok", detail=detail)
+        return Check("llama.cpp", "ok", detail)
     detail = f"llama-cpp-python is {found}; {library.LLAMA_CPP_PYTHON_VERSION} is needed"
-    return Check(
-        name="llama.cpp", status="fail", detail=detail, remedy=rebuild_command(installer())
-    )
+    return Check("llama.cpp", "fail", detail, rebuild_command(installer()))
 
 
 def fresh_probe() -> ProbeResult:
@@ -112,13 +109,11 @@ def fresh_probe() -> ProbeResult:
 def check_probe(result: ProbeResult) -> Check:
     """Whether a child process could decode, and with which kernels."""
     if not result.works:
-        remedy = rebuild_command(installer())
-        return Check(name="decoding", status="fail", detail=result.finding, remedy=remedy)
+        return Check("decoding", "fail", result.finding, rebuild_command(installer()))
     if result.use_extra_bufts:
-        return Check(name="decoding", status="ok", detail=result.finding)
+        return Check("decoding", "ok", result.finding)
     flags = {"CFLAGS": WITHOUT_AMX, "CXXFLAGS": WITHOUT_AMX} if this_cpu().announces_amx else {}
-    remedy = rebuild_command(installer(), flags)
-    return Check(name="decoding", status="warn", detail=result.finding, remedy=remedy)
+    return Check("decoding", "warn", result.finding, rebuild_command(installer(), flags))
 
 
 def check_amx(result: ProbeResult) -> Check:
@@ -134,23 +129,21 @@ def check_amx(result: ProbeResult) -> Check:
     )
     detail = f"AMX is {' and '.join(words)}; llama.cpp was built for {info}"
     if announced and not used and result.use_extra_bufts:
-        remedy = rebuild_command(installer())
-        return Check(name="CPU features", status="warn", detail=detail, remedy=remedy)
-    return Check(name="CPU features", status="ok", detail=detail)
+        return Check("CPU features", "warn", detail, rebuild_command(installer()))
+    return Check("CPU features", "ok", detail)
 
 
 def check_kernels(result: ProbeResult) -> Check:
     """Whose kernels compute narrow passes, on which the gain of every draft depends."""
-    name = "kernels"
     if not result.works:
-        return Check(name=name, status="ok", detail="unknown, since llama.cpp does not work")
+        return Check("kernels", "ok", "unknown, since llama.cpp does not work")
     if OWN_KERNELS in packed_layouts(library.load()):
         detail = "specchat's own: a pass over a few tokens costs little more than over one"
-        return Check(name=name, status="ok", detail=f"{detail} (SPECCHAT_KERNELS=off: without)")
+        return Check("kernels", "ok", f"{detail} (SPECCHAT_KERNELS=off: without)")
     if os.environ.get("SPECCHAT_KERNELS") == "off":
-        return Check(name=name, status="ok", detail="llama.cpp's, as SPECCHAT_KERNELS=off says")
+        return Check("kernels", "ok", "llama.cpp's, as SPECCHAT_KERNELS=off says")
     detail = "llama.cpp's: specchat's own are in builds by make, for CPUs with AVX2 or AVX-512"
-    return Check(name=name, status="ok", detail=detail)
+    return Check("kernels", "ok", detail)
 
 
 def system_info() -> str:
@@ -170,33 +163,23 @@ def check_threads() -> Check:
     long = not spin.isdigit() or int(spin) > LONG_SPIN if spin else policy == "active"
     setting = f"GOMP_SPINCOUNT={spin}" if spin else f"OMP_WAIT_POLICY={policy}"
     if not long:
-        return Check(name="threads", status="ok", detail=f"wait without long spinning ({setting})")
-    return Check(
-        name="threads",
-        status="warn",
-        detail=(
-            f"{setting} makes waiting threads spin: beside one busy program, a pass can take 100 "
-            "times as long"
-        ),
-        remedy="unset OMP_WAIT_POLICY GOMP_SPINCOUNT",
-    )
+        return Check("threads", "ok", f"wait without long spinning ({setting})")
+    detail = f"{setting} makes waiting threads spin: beside one busy program, a pass can take 100 "
+    detail += "times as long"
+    return Check("threads", "warn", detail, "unset OMP_WAIT_POLICY GOMP_SPINCOUNT")
 
 
 def check_huge_pages() -> Check:
     """Whether weights can lie in huge pages, which speeds up every pass over one token."""
     mode = huge_pages.mode()
     if mode is None:
-        detail = "this system has none for programs like this"
-        return Check(name="huge pages", status="ok", detail=detail)
+        return Check("huge pages", "ok", "this system has none for programs like this")
     if mode != "never":
         detail = f"weights are in pages of 2 MB where memory allows ({mode})"
-        return Check(name="huge pages", status="ok", detail=detail)
-    return Check(
-        name="huge pages",
-        status="warn",
-        detail="turned off in the kernel: answers on CPUs are about a tenth slower than with them",
-        remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
-    )
+        return Check("huge pages", "ok", detail)
+    detail = "turned off in the kernel: answers on CPUs are about a tenth slower than with them"
+    remedy = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+    return Check("huge pages", "warn", detail, remedy)
 
 
 def check_gpu(result: ProbeResult) -> Check:
@@ -204,19 +187,19 @@ def check_gpu(result: ProbeResult) -> Check:
     kinds = built_for_gpus()
     if not result.works or not kinds:
         detail = "no GPU is used: llama.cpp is built for CPUs only (docs/install.md, GPU=...)"
-        return Check(name="GPU", status="ok", detail=detail)
+        return Check("GPU", "ok", detail)
     found = devices()
     if not found:
         detail = f"llama.cpp is built for {', '.join(kinds)}, but finds no such GPU"
         remedy = "install or start its driver; for NVIDIA, nvidia-smi must list the GPU"
-        return Check(name="GPU", status="warn", detail=detail, remedy=remedy)
+        return Check("GPU", "warn", detail, remedy)
     parts = [
         f"{gpu.description}, {readable_size(gpu.free)} of {readable_size(gpu.total)} free"
         for gpu in found
     ]
     if placement := placement_of_profile():
         parts.append(placement)
-    return Check(name="GPU", status="ok", detail="; ".join(parts))
+    return Check("GPU", "ok", "; ".join(parts))
 
 
 def built_for_gpus() -> list[str]:
@@ -239,7 +222,7 @@ def placement_of_profile() -> str:
 
 def check_flash_attention() -> Check:
     detail = "off on CPUs, where it slows down passes over few tokens; on for layers on a GPU"
-    return Check(name="flash attention", status="ok", detail=detail)
+    return Check("flash attention", "ok", detail)
 
 
 def check_compiler() -> Check:
@@ -259,16 +242,15 @@ def check_compiler() -> Check:
             check=False,
         ).stdout
         detail = output.partition("\n")[0] or f"{command} does not run"
-    return Check(name="compiler", status="ok", detail=detail)
+    return Check("compiler", "ok", detail)
 
 
 def check_memory() -> Check:
     available, total = available_memory(), psutil.virtual_memory().total
     detail = f"{readable_size(available)} of {readable_size(total)} available"
     if available < LITTLE_MEMORY:
-        remedy = "close other programs, or use the profile tiny"
-        return Check(name="memory", status="warn", detail=detail, remedy=remedy)
-    return Check(name="memory", status="ok", detail=detail)
+        return Check("memory", "warn", detail, "close other programs, or use the profile tiny")
+    return Check("memory", "ok", detail)
 
 
 def check_disk() -> Check:
@@ -279,8 +261,8 @@ def check_disk() -> Check:
         remedy = (
             "specchat models rm NAME, or keep models on another disk: SPECCHAT_MODELS_DIR=FOLDER"
         )
-        return Check(name="disk", status="warn", detail=detail, remedy=remedy)
-    return Check(name="disk", status="ok", detail=detail)
+        return Check("disk", "warn", detail, remedy)
+    return Check("disk", "ok", detail)
 
 
 def check_settings() -> Check:
@@ -290,9 +272,9 @@ def check_settings() -> Check:
         settings = load_settings()
         load_registry(locations.config_dir() / "models.toml").profile(settings.profile)
     except SpecchatError as error:
-        return Check(name="settings", status="fail", detail=str(error), remedy=f"edit {file}")
+        return Check("settings", "fail", str(error), f"edit {file}")
     detail = f"profile {settings.profile}, {file if file.exists() else 'no file: defaults'}"
-    return Check(name="settings", status="ok", detail=detail)
+    return Check("settings", "ok", detail)
 
 
 def check_models() -> Check:
@@ -300,18 +282,14 @@ def check_models() -> Check:
     try:
         registry = load_registry(locations.config_dir() / "models.toml")
     except SpecchatError as error:
-        return Check(name="models", status="fail", detail=str(error), remedy="specchat locate")
+        return Check("models", "fail", str(error), "specchat locate")
     store = ModelStore(locations.models_dir())
     found = [model for model in registry.models.values() if store.receipt(model)]
     if any(model.head_for is None for model in found):  # a head that came along answers nothing
         names = [model.name for model in found]
-        return Check(name="models", status="ok", detail=", ".join(names))
-    return Check(
-        name="models",
-        status="warn",
-        detail="none yet; the chat downloads those of its profile when it starts",
-        remedy="specchat models pull tiny",
-    )
+        return Check("models", "ok", ", ".join(names))
+    detail = "none yet; the chat downloads those of its profile when it starts"
+    return Check("models", "warn", detail, "specchat models pull tiny")
 
 
 def check_folders() -> Check:
@@ -325,14 +303,11 @@ def check_folders() -> Check:
     for name, folder in folders.items():
         there = nearest(folder)
         if not there.is_dir() or not os.access(there, os.W_OK):
-            return Check(
-                name="folders",
-                status="fail",
-                detail=f"{name} cannot be written: {there}",
-                remedy=f"make {there} writable, or use another folder: SPECCHAT_HOME=FOLDER",
-            )
+            detail = f"{name} cannot be written: {there}"
+            remedy = f"make {there} writable, or use another folder: SPECCHAT_HOME=FOLDER"
+            return Check("folders", "fail", detail, remedy)
     detail = ", ".join(f"{name} {folder}" for name, folder in folders.items())
-    return Check(name="folders", status="ok", detail=detail)
+    return Check("folders", "ok", detail)
 
 
 def nearest(folder: Path) -> Path:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from specchat.benchmark.conditions import Condition, make_conditions
+from specchat.benchmark.conditions import make_conditions
 from specchat.benchmark.energy import EnergyMeter
-from specchat.benchmark.report import Sample
+from specchat.benchmark.report import Condition, Sample
 from specchat.benchmark.runner import Step, measure, plan_steps, warm_up
 from specchat.benchmark.sides import Side
 from specchat.benchmark.suite import Item
@@ -15,8 +15,8 @@ from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 from support.fake_side import FakeSide
 
-GREEDY = Condition("greedy", SamplingParams(temperature=0))
-ROW = Condition("row", SamplingParams(temperature=0), thorough=False)
+GREEDY = Condition(name="greedy", sampling=SamplingParams(temperature=0))
+ROW = GREEDY.model_copy(update={"name": "row", "thorough": False})
 
 
 def items(*names: str) -> list[Item]:
@@ -95,7 +95,7 @@ async def test_a_busy_neighbour_runs_while_its_condition_is_measured(
 
     monkeypatch.setattr("specchat.benchmark.runner.busy_neighbour", Neighbour)
     side = FakeSide("x")
-    busy = Condition("busy", SamplingParams(temperature=0), thorough=False, busy=True)
+    busy = ROW.model_copy(update={"busy_neighbour": True})
     await run(plan_steps([GREEDY, busy], items("a1", "a2"), [side], 1, essential=["x"]))
     assert running == ["in", "out"]
     assert len(side.asked) == 3
@@ -113,7 +113,7 @@ def test_conditions_are_the_temperatures_and_the_rows_beside_them() -> None:
     assert conditions[1].sampling == SamplingParams(temperature=0.8, top_k=20)
     whole = conditions[2].sampling
     assert (whole.top_k, whole.top_p, whole.min_p) == (0, 1.0, 0.0)
-    assert [c.busy for c in conditions] == [False, False, False, True]
+    assert [c.busy_neighbour for c in conditions] == [False, False, False, True]
 
 
 def test_greedy_alone_has_nothing_to_truncate() -> None:

@@ -10,9 +10,8 @@ from typing import Any, cast
 import pytest
 
 from specchat.benchmark import session
-from specchat.benchmark.conditions import Condition
 from specchat.benchmark.errors import BenchmarkError
-from specchat.benchmark.report import Report, Sample
+from specchat.benchmark.report import Condition, Report, Sample
 from specchat.benchmark.runner import Step, plan_steps
 from specchat.benchmark.session import Others, Watcher, _collect
 from specchat.benchmark.suite import Item
@@ -31,7 +30,7 @@ class Watching(Watcher):
 
 
 def steps_of(*sides: FakeSide) -> Sequence[Step]:
-    greedy = Condition("greedy", SamplingParams(temperature=0))
+    greedy = Condition(name="greedy", sampling=SamplingParams(temperature=0))
     items = [Item(id=name, category="a", turns=("Say it.",)) for name in ("a1", "a2")]
     return plan_steps([greedy], items, sides, repeats=1, essential=[])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import click
 
@@ -31,6 +32,6 @@ def command(as_json: bool) -> int:
     if not as_json and any(check.status != "ok" for check in checks):
         click.echo("Causes and remedies by symptom: docs/troubleshooting.md")
     if as_json:
-        report = {"ok": not failed, "checks": [check.model_dump() for check in checks]}
+        report = {"ok": not failed, "checks": [asdict(check) for check in checks]}
         click.echo(json.dumps(report, indent=2))
     return 1 if failed else 0

@@ -14,9 +14,9 @@ from specchat.cli.commands.doctor import command
 from specchat.doctor import diagnosis
 from specchat.doctor.diagnosis import Check
 
-OK = Check(name="Python", status="ok", detail="3.12")
-WARN = Check(name="disk", status="warn", detail="little", remedy="specchat models rm x")
-FAIL = Check(name="decoding", status="fail", detail="dies", remedy="make clean chat")
+OK = Check("Python", "ok", "3.12")
+WARN = Check("disk", "warn", "little", remedy="specchat models rm x")
+FAIL = Check("decoding", "fail", "dies", remedy="make clean chat")
 
 
 def run(monkeypatch: pytest.MonkeyPatch, checks: list[Check], *arguments: str) -> Any:
