@@ -18,8 +18,6 @@ WHERE_POSSIBLE = frozenset({"inspect", "chat_id", "begun"})
 class AnswerOptions(AnswerRequest):
     """What a person may ask of one answer: of the engine, and beyond what the engine knows."""
 
-    raw: bool = False
-    """Send the prompt without a chat template."""
     inspect: bool = False
     """Report every round, before the Chunk that it gave; only a target on this machine can."""
     chat_id: int | None = None

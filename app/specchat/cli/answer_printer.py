@@ -15,12 +15,15 @@ _RECALLED = 40  # characters before the place where the target goes on
 class AnswerPrinter:
     """Prints chunks at once, and nothing that would have to be taken back.
 
-    Words that the target has not verified are dim and in named brackets on a terminal. Elsewhere
-    they are held back until the target has spoken, or the answer ends without it.
+    What is thought goes to standard error, dim, and only where that is a terminal. Words that the
+    target has not verified are dim and in named brackets on a terminal. Elsewhere they are held
+    back until the target has spoken, or the answer ends without it.
     """
 
     def __init__(self) -> None:
         self._is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        self._shows_thoughts = sys.stderr is not None and sys.stderr.isatty()
+        self._is_thinking = False
         self._text = ""
         self._printed = 0  # characters of it
         self._in_brackets = False
@@ -28,6 +31,7 @@ class AnswerPrinter:
     def take(self, event: Chunk | Reviewed | Finished) -> None:
         match event:
             case Chunk():
+                self._think(event.reasoning)
                 self._text += event.text
                 self._print(event.unverified)
             case Reviewed():
@@ -39,6 +43,17 @@ class AnswerPrinter:
                 self._show(len(self._text))
                 if self._in_brackets:
                     _echo("]")
+                self._end_thought()
+
+    def _think(self, text: str) -> None:
+        if text and self._shows_thoughts:
+            self._is_thinking = True
+            _echo(click.style(printable(text), dim=True), err=True)
+
+    def _end_thought(self) -> None:
+        if self._is_thinking:
+            self._is_thinking = False
+            _echo("\n\n", err=True)
 
     def _print(self, mark: Unverified | None) -> None:
         """What is new of the text, which is unverified from `mark` on."""
@@ -66,10 +81,11 @@ class AnswerPrinter:
         text, self._printed = self._text[self._printed : end], max(self._printed, end)
         if not text:
             return
+        self._end_thought()
         if self._is_terminal:  # which obeys nothing in it; a file gets all of it
             text = printable(text)
         _echo(click.style(text, dim=True) if self._in_brackets else text)
 
 
-def _echo(text: str) -> None:
-    click.echo(text, nl=False, color=True)
+def _echo(text: str, *, err: bool = False) -> None:
+    click.echo(text, nl=False, err=err, color=True)

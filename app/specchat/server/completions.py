@@ -113,7 +113,7 @@ class _Completion:
             event, _ = came
             if isinstance(event, Committed):
                 for token in event.tokens:
-                    if text := self._text.add(token):
+                    if text := self._text.add(token).text:
                         yield text
                     if self._text.stopped:
                         return
@@ -122,7 +122,7 @@ class _Completion:
                 if event.reason in ("error", "shutdown"):
                     raise Refusal(503, event.reason, event.error or "the server is shutting down")
                 break
-        if rest := self._text.finish(cut=event.reason != "stop"):
+        if rest := self._text.finish(cut=event.reason != "stop").text:
             yield rest
 
     def close(self) -> None:

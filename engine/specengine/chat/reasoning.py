@@ -35,6 +35,8 @@ class Splitter:
     """Whether what comes next belongs to a thought, or ends it."""
     expects_answer = True
     """Whether what comes next is the answer's, to its end."""
+    called: str | None = None
+    """The recipient of a tool call that was left out, since no answer may ask for one."""
 
     def __init__(self, vocab: Vocab) -> None:
         self._vocab = vocab
@@ -229,15 +231,13 @@ class _Tags(_Marked):
 class _Harmony(_Marked):
     """Messages in channels: a header says where each goes, and the answer is in `final`.
 
-    A tool call, which no answer has asked for, is left out. What has no header is the answer.
+    A tool call is left out. What has no header is the answer.
     """
 
     def __init__(self, vocab: Vocab, tail: Sequence[int]) -> None:
         super().__init__(vocab, (START, CHANNEL, MESSAGE, END, CONSTRAIN))
         marks = map(self._symbols.of_mark, (START, CHANNEL, MESSAGE, END))
         self._start, self._channel, self._message, self._stop = marks
-        self.called: str | None = None
-        """The recipient of a tool call that was left out."""
         self._to = "header"
         self._bodies = {"thought": 0, "said": 0}
         _, opened, header = "".join(map(self._symbols.of_token, tail)).rpartition(self._start)

@@ -71,11 +71,13 @@ def variables(think: Think | None) -> Mapping[str, Any]:
 
 
 @functools.lru_cache(maxsize=8)
-def reasoning_format(template: str) -> ReasoningFormat | None:
+def reasoning_format(template: str | None) -> ReasoningFormat | None:
     """How the model of this chat template marks its thoughts; None where nothing is known of any.
 
     A template that cannot be rendered has none: what is wrong with it is told where it is used.
     """
+    if template is None:
+        return None
     is_harmony = _HARMONY in template
     marks = (
         (_HARMONY + MESSAGE, _FINAL)

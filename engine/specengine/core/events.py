@@ -51,6 +51,7 @@ class Version:
     text: str
     tokens: tuple[int, ...]
     unverified: Unverified | None
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Chunk:
     stats: Statistics
     unverified: Unverified | None = None
     """Where in the answer, this chunk included, the target has not verified the words."""
+    reasoning: str = ""
+    """What was thought, before the answer's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,9 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The whole answer. `text` and `tokens` end at one place: before a stop string or end token."""
+    """The whole answer. `text` and `tokens` end at one place: before a stop string or end token.
+    `tokens` begin with those of the thought, where there was one.
+    """
 
     reason: FinishReason
     text: str
@@ -92,3 +97,7 @@ class Finished:
     """What was shown meanwhile and the target would not have said: see `Reviewed`."""
     rule: str | None = None
     """The acceptance rule's name; None if nothing was, or could have been, verified."""
+    reasoning: str = ""
+    """What was thought before the answer, without marks."""
+    answer_at: int = 0
+    """Index of the answer's first token in `tokens`: those before are the thought and its marks."""

@@ -48,6 +48,8 @@ class Statistics:
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Of these, the thought and its marks, before the answer's first token."""
 
     is_remote: bool = False
     """The target is elsewhere: it works at the same time as the draft model."""
@@ -55,6 +57,8 @@ class Statistics:
     load_s: float = 0.0
     prompt_s: float = 0.0
     ttft_s: float | None = None
+    answer_s: float | None = None
+    """To the first word of the answer, after what was thought; None while there is none."""
     decode_s: float = 0.0
 
     rounds: int = 0
@@ -158,6 +162,7 @@ class Statistics:
             "load_s": self.load_s,
             "prompt_s": self.prompt_s,
             "ttft_s": self.ttft_s,
+            "answer_s": self.answer_s,
             "decode_s": self.decode_s,
             "tokens_per_s": self.tokens_per_s,
         }
@@ -186,6 +191,7 @@ class Statistics:
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
             "timing": self.timing(),
             "speculation": self.speculation(),
         }

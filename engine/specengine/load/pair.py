@@ -11,6 +11,7 @@ from typing import TypeVar
 from specengine.cache.context import Context
 from specengine.cache.costs import PassCosts
 from specengine.cache.widths import STEPS, stable_step
+from specengine.chat.reasoning_format import reasoning_format
 from specengine.control.controller import AdaptiveDraftLength
 from specengine.core.cancel import AbortFlag
 from specengine.core.drafter import Drafter
@@ -218,6 +219,7 @@ class Pair:
             prompt,
             max_tokens=request.max_tokens,
             stop=request.stop,
+            reasoning=None if request.raw else reasoning_format(self.chat_template),
             abort=self.abort,
         )
 

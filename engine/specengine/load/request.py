@@ -45,6 +45,8 @@ class AnswerRequest:
     """How many alternatives to report with each token's log-probability; None: no report."""
     grammar: str | None = None
     """GBNF that the answer must follow."""
+    raw: bool = False
+    """The prompt is not of the chat template: whatever comes is the answer, thoughts too."""
 
     @property
     def longest_draft(self) -> int:

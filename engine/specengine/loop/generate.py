@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from specengine.chat.reasoning_format import ReasoningFormat
 from specengine.control.controller import DraftLengthController
 from specengine.control.hindsight import GUESSED, Hindsight
 from specengine.core.cancel import AbortFlag
@@ -25,6 +26,7 @@ def generate(
     *,
     max_tokens: int | None = None,
     stop: Sequence[str] = (),
+    reasoning: ReasoningFormat | None = None,
     abort: AbortFlag | None = None,
 ) -> Iterator[Chunk | Finished]:
     """Answer `prompt` (token ids): a Chunk for each round that showed something, then Finished.
@@ -34,6 +36,7 @@ def generate(
 
     The caller may stop iterating at any yield and may set `abort` from any thread: the caches of
     target and drafters stay valid, since they follow whatever sequence is asked of them next.
+    `reasoning` tells how the target marks what it thinks, which is no part of the answer's text.
     Without `max_tokens` the answer may fill the target's context. A SpecEngineError of the target
     ends the answer with reason "error", which keeps what came; any other exception of it is a
     mistake of the program and is passed on. Raises at once ValueError for `max_tokens` below 1,
@@ -51,7 +54,14 @@ def generate(
     limit = room if max_tokens is None else min(max_tokens, room)
     stats = Statistics(prompt_tokens=len(prompt))
     record = AnswerRecord(
-        target.vocab, drafters, stats, stop=stop, abort=abort, target_s=lambda: target.verify_s
+        target.vocab,
+        drafters,
+        stats,
+        stop=stop,
+        reasoning=reasoning,
+        prompt=prompt,
+        abort=abort,
+        target_s=lambda: target.verify_s,
     )
     return _Answer(target, drafters, controller, prompt, limit, record).run()
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from specengine.chat.answer_text import AnswerText
+from specengine.chat.reasoning_format import ReasoningFormat
 from specengine.core.cancel import AbortFlag
 from specengine.core.drafter import Drafter
 from specengine.core.errors import CancelledError, SpecEngineError
@@ -31,13 +32,16 @@ class AnswerRecord:
         stats: Statistics,
         *,
         stop: Sequence[str] = (),
+        reasoning: ReasoningFormat | None = None,
+        prompt: Sequence[int] = (),
         abort: AbortFlag | None = None,
         target_s: Callable[[], float] | None = None,
     ) -> None:
-        """Starts the clock. `target_s` returns the seconds spent inside the target so far; without
-        it `stats.verify_s` is left to the caller. `abort` is set where the person cancels.
+        """Starts the clock. `stop`, `reasoning` and `prompt` are those of `AnswerText`. `target_s`
+        returns the seconds spent inside the target so far; without it `stats.verify_s` is left to
+        the caller. `abort` is set where the person cancels.
         """
-        self.text = AnswerText(vocab, stop)
+        self.text = AnswerText(vocab, stop, reasoning, prompt)
         """What the target has said."""
         self.stats = stats
         self.notices: list[str] = []
@@ -83,14 +87,15 @@ class AnswerRecord:
         """
         text = text or self.text
         kept: list[int] = []
-        shown: list[str] = []
+        shown = thought = ""
         for token in tokens:
             if token in eog:
                 self.reason = "stop"
                 break
             follow(token)
             kept.append(token)
-            shown.append(text.add(token))
+            new = text.add(token)
+            shown, thought = shown + new.text, thought + new.reasoning
             if text.stopped:
                 self.reason = "stop"
                 break
@@ -102,8 +107,8 @@ class AnswerRecord:
         self._logprobs.extend(logprobs[: len(kept)])
         self.start_decode()
         self._clock()
-        self.stats.completion_tokens = text.committed
-        return Chunk("".join(shown), tuple(kept), self.stats.snapshot())
+        self._count(text, text.committed)
+        return Chunk(shown, tuple(kept), self.stats.snapshot(), reasoning=thought)
 
     def check_cancelled(self) -> None:
         """Raises CancelledError where the person has cancelled."""
@@ -145,11 +150,12 @@ class AnswerRecord:
         self._clock()
         rest = text.finish(cut=self.reason != "stop")
         tokens = tuple(text.tokens)
-        self.stats.completion_tokens = len(tokens)
+        self._count(text, len(tokens))
+        self.notices.extend(self._remarks(text))
         self.stats.plain_tokens_per_s = self._plain_tokens_per_s(plain_pass_s)
         stats = self.stats.snapshot()
-        if rest:
-            yield Chunk(rest, (), stats, unverified)
+        if any(rest):
+            yield Chunk(rest.text, (), stats, unverified, rest.reasoning)
         yield Finished(
             self.reason,
             text.text,
@@ -161,7 +167,22 @@ class AnswerRecord:
             unverified,
             tuple(replaced),
             rule,
+            text.reasoning,
+            text.answer_at,
         )
+
+    def _count(self, text: AnswerText, n_tokens: int) -> None:
+        self.stats.completion_tokens = n_tokens
+        self.stats.reasoning_tokens = text.answer_at
+        if self.stats.answer_s is None and text.text:
+            self.stats.answer_s = time.perf_counter() - self._started
+
+    def _remarks(self, text: AnswerText) -> Iterator[str]:
+        """What a person should know of an answer that a thought took the place of."""
+        if text.called is not None:
+            yield f"the model called the tool {text.called}, which no answer here can do: left out"
+        if self.reason == "length" and text.answer_at and not text.text:
+            yield f"all {text.answer_at} tokens went into thinking: raise --max-tokens"
 
     def _clock(self) -> None:
         if self._first_at is None:

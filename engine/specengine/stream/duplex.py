@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from specengine.chat.reasoning_format import ReasoningFormat
 from specengine.core.cancel import AbortFlag
 from specengine.core.drafter import Drafter, Offer
 from specengine.core.errors import BackendError
@@ -45,6 +46,7 @@ def answer_with_hints(
     seed: int = 0,
     max_tokens: int | None = None,
     stop: Sequence[str] = (),
+    reasoning: ReasoningFormat | None = None,
     abort: AbortFlag | None = None,
     draft_max: int | None = None,
     begun: PartialAnswer | None = None,
@@ -64,9 +66,11 @@ def answer_with_hints(
         stream.close()
         raise
     stats = Statistics(prompt_tokens=len(prompt), is_remote=True)
-    record = AnswerRecord(vocab, drafters, stats, stop=stop, abort=abort)
+    record = AnswerRecord(
+        vocab, drafters, stats, stop=stop, reasoning=reasoning, prompt=prompt, abort=abort
+    )
     most = sys.maxsize if max_tokens is None else max_tokens
-    answer = _Answer(stream, vocab, drafters, prompt, seed, most, stop, draft_max, record)
+    answer = _Answer(stream, vocab, drafters, prompt, seed, most, draft_max, record)
     if begun is not None:
         answer.take_up(begun, prompt)
     return answer.run()
@@ -81,7 +85,6 @@ class _Answer:
         prompt: Sequence[int],
         seed: int,
         most: int,
-        stop: Sequence[str],
         draft_max: int | None,
         record: AnswerRecord,
     ) -> None:
@@ -90,7 +93,6 @@ class _Answer:
         self._drafters = drafters
         self._seed = seed
         self._most = most
-        self._stop = stop
         self._draft_max = draft_max
         self._record = record
         self._text = record.text
@@ -115,7 +117,7 @@ class _Answer:
             self._ahead.extend(unverified, mark.writer)
         for token in verified:
             self._text.add(token)
-        self._shown = ShownText(self._vocab, self._stop, begun.tokens, mark.writer, self._seed)
+        self._shown = ShownText(self._text, begun.tokens, mark.writer, self._seed)
 
     def run(self) -> Iterator[Event]:
         record = self._record
@@ -208,7 +210,7 @@ class _Answer:
         self._lost = self._stream.lost
         if self._lost is not None and self._shown is None:
             self._ahead.drop()  # some of it may be looked up: nobody's words
-            self._shown = ShownText(self._vocab, self._stop, self._text.tokens, "", self._seed)
+            self._shown = ShownText(self._text, self._text.tokens, "", self._seed)
 
     def _go_on_alone(self, shown: ShownText, lost: str, drafted: bool) -> Iterator[Chunk]:
         """Show the draft model's words as they are drafted."""
@@ -224,7 +226,8 @@ class _Answer:
         if replaced is None and self._text.committed < shown.committed:
             now = shown.version(self._text)
         else:
-            now = Version(self._text.text, tuple(self._text.tokens), None)
+            text = self._text
+            now = Version(text.text, tuple(text.tokens), None, text.reasoning)
             self._shown = None
             if replaced is not None:
                 self._replaced.append(replaced)

@@ -7,12 +7,11 @@ drafts, and what it accepts becomes its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specengine.chat.answer_text import AnswerText
 from specengine.core.events import Unverified, Version
-from specengine.core.vocab import Vocab
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,11 @@ class PartialAnswer:
 class ShownText(AnswerText):
     """The answer as the person sees it, unverified words included."""
 
-    def __init__(
-        self, vocab: Vocab, stop: Sequence[str], tokens: Iterable[int], writer: str, seed: int
-    ) -> None:
-        """`tokens` of the answer are shown already. `writer` and `seed`: see `Unverified`."""
-        super().__init__(vocab, stop)
+    def __init__(self, verified: AnswerText, tokens: Iterable[int], writer: str, seed: int) -> None:
+        """`tokens` of the answer are shown already, of which the target has said `verified`.
+        `writer` and `seed`: see `Unverified`.
+        """
+        super().__init__(*verified.settings)
         self.writer = writer
         self._seed = seed
         for token in tokens:
@@ -45,4 +44,4 @@ class ShownText(AnswerText):
 
     def version(self, verified: AnswerText) -> Version:
         """What is shown now, given what of it is verified."""
-        return Version(self.text, tuple(self.tokens), self.mark(verified))
+        return Version(self.text, tuple(self.tokens), self.mark(verified), self.reasoning)

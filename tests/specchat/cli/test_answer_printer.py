@@ -9,6 +9,7 @@ import click
 import pytest
 
 from specchat.cli.answer_printer import AnswerPrinter
+from specchat.printable import printable
 from specengine.core.events import Chunk, Finished, Reviewed, Unverified, Version
 from specengine.core.statistics import Statistics
 
@@ -80,3 +81,25 @@ def test_a_terminal_is_told_what_became_of_them(capsys: pytest.CaptureFixture[st
     *_, resolved, later, end = printed(REPLACED, capsys, terminal=True)
     assert resolved == "]\n[the target's own continuation:]\nThe fox runs"
     assert (later, end) == (" away.", "")
+
+
+THOUGHTFUL: tuple[Event, ...] = (
+    Chunk("", (0,), STATS, reasoning="2 and\x1b[2J 2"),
+    Chunk("4", (1,), STATS),
+    Finished("stop", "4", (0, 1), STATS, reasoning="2 and 2", answer_at=1),
+)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_is_thought_goes_dim_to_a_terminal_of_errors_and_nowhere_else(
+    terminal: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.stderr, "isatty", lambda: terminal)
+        printer = AnswerPrinter()
+    for event in THOUGHTFUL:
+        printer.take(event)
+    out, err = capsys.readouterr()
+    assert out == "4"
+    thought = printable("2 and\x1b[2J 2")
+    assert err == (click.style(thought, dim=True) + "\n\n" if terminal else "")

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specengine.chat.answer_text import AnswerText
+from specengine.chat.reasoning_format import ReasoningFormat
 from support.fakes import FakeVocab
 
 
@@ -13,8 +14,8 @@ def answer(
     pieces: list[bytes], stop: list[str], *, cut: bool = False
 ) -> tuple[AnswerText, list[str]]:
     text = AnswerText(FakeVocab(len(pieces), pieces=dict(enumerate(pieces))), stop)
-    shown = [text.add(i) for i in range(len(pieces))]
-    return text, [*shown, text.finish(cut=cut)]
+    shown = [text.add(i).text for i in range(len(pieces))]
+    return text, [*shown, text.finish(cut=cut).text]
 
 
 @given(st.text(max_size=20), st.data())
@@ -74,3 +75,41 @@ def test_a_token_that_ends_exactly_at_the_cut_is_kept() -> None:
     result, _ = answer([b"a", b"b", b"END"], ["END"])
     assert result.tokens == [0, 1]
     assert result.committed == 3
+
+
+THINKS = ReasoningFormat("tags", "<think>", "</think>")
+THOUGHTFUL = [b"<think>\n", b"2 STOP\n", b"2</thi", b"nk>", b"\n\n", b"4 ", b"then", b"STOP", b"!"]
+
+
+def test_a_stop_string_in_a_thought_ends_nothing_and_one_in_the_answer_cuts_its_ids() -> None:
+    text = AnswerText(FakeVocab(9, pieces=dict(enumerate(THOUGHTFUL))), ["STOP"], THINKS)
+    shown = []
+    for token in range(9):
+        shown.append(text.add(token))
+        if text.stopped:
+            break
+    assert ("".join(s.text for s in shown), "".join(s.reasoning for s in shown)) == (
+        *("4 then", "2 STOP\n2"),
+    )
+    assert (text.text, text.reasoning) == ("4 then", "2 STOP\n2")
+    assert (text.tokens, text.answer_at) == ([0, 1, 2, 3, 4, 5, 6], 5)
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_a_thought_that_is_cut_stays_a_thought(n: int) -> None:
+    text = AnswerText(FakeVocab(9, pieces=dict(enumerate(THOUGHTFUL))), ["STOP"], THINKS)
+    for token in range(n):
+        text.add(token)
+    text.finish(cut=True)
+    assert (text.text, text.tokens, text.answer_at) == ("", list(range(n)), n)
+    assert "think" not in text.reasoning or n == 3  # "</thi" is no mark yet
+
+
+def test_without_a_format_or_a_thought_the_answer_begins_at_once() -> None:
+    vocab = FakeVocab(9, pieces=dict(enumerate(THOUGHTFUL)))
+    raw, plain = AnswerText(vocab), AnswerText(vocab, (), THINKS)
+    for token in (0, 1):
+        raw.add(token)
+    plain.add(5)
+    assert (raw.text, raw.answer_at, raw.reasoning) == ("<think>\n2 STOP\n", 0, "")
+    assert (plain.text, plain.answer_at, plain.reasoning) == ("4 ", 0, "")

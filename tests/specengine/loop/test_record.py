@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from specengine.chat.answer_text import AnswerText
+from specengine.chat.reasoning_format import ReasoningFormat
 from specengine.core.cancel import AbortFlag
 from specengine.core.draft import Draft
 from specengine.core.drafter import Offer
@@ -95,6 +96,43 @@ def test_what_was_held_back_for_a_stop_string_is_shown_at_the_end() -> None:
     assert isinstance(rest, Chunk)
     assert isinstance(end, Finished)
     assert (rest.text, rest.tokens, end.text) == ("c", (), "abc")
+
+
+THINKS = ReasoningFormat("tags", "<think>", "</think>")
+THOUGHTFUL = FakeVocab(8, eog=[7], pieces={0: b"<think>", 1: b"hm ", 2: b"</think>", 3: b"4"})
+
+
+def test_what_is_thought_comes_apart_from_the_text_and_is_counted() -> None:
+    answer = AnswerRecord(THOUGHTFUL, [], Statistics(), reasoning=THINKS)
+    thought, said = answer.commit((0, 1)), answer.commit((1, 2, 3, 3))
+    assert thought is not None
+    assert said is not None
+    assert (thought.text, thought.reasoning, thought.stats.reasoning_tokens) == ("", "hm", 2)
+    assert (said.text, said.reasoning, said.stats.reasoning_tokens) == ("44", " hm", 4)
+    assert thought.stats.answer_s is None
+    assert said.stats.answer_s is not None
+    end = finished(answer)
+    assert (end.text, end.reasoning, end.answer_at) == ("44", "hm hm", 4)
+    assert end.tokens == (0, 1, 1, 2, 3, 3)
+
+
+def test_an_answer_that_ended_within_its_thought_says_so() -> None:
+    answer = AnswerRecord(THOUGHTFUL, [], Statistics(), reasoning=THINKS)
+    answer.commit((0, 1, 1), limit=3)
+    end = finished(answer)
+    assert (end.text, end.reasoning, end.answer_at, end.stats.answer_s) == ("", "hm hm", 3, None)
+    assert end.notices == ("all 3 tokens went into thinking: raise --max-tokens",)
+
+
+def test_a_tool_call_is_said_and_left_out() -> None:
+    pieces = {0: b"<|channel|>commentary to=f.g<|message|>", 1: b"{}"}
+    harmony = ReasoningFormat("harmony", "<|channel|>analysis<|message|>", "")
+    vocab = FakeVocab(8, eog=[7], pieces={**pieces, 2: b"<|start|>assistant"})
+    answer = AnswerRecord(vocab, [], Statistics(), reasoning=harmony, prompt=[2])
+    answer.commit((0, 1, 7), eog=vocab.eog)
+    end = finished(answer)
+    assert (end.text, end.reasoning) == ("", "")
+    assert end.notices == ("the model called the tool f.g, which no answer here can do: left out",)
 
 
 def test_an_answer_may_be_more_than_the_target_has_said() -> None:

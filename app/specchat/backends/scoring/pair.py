@@ -31,6 +31,7 @@ from specchat.wire.keys import Key
 from specchat.wire.network import NetworkThread
 from specengine.cache.costs import PassCosts
 from specengine.chat.chat_template import Turn
+from specengine.chat.reasoning_format import reasoning_format
 from specengine.control.controller import AdaptiveDraftLength
 from specengine.core.cancel import AbortFlag
 from specengine.core.events import Finished, Progress
@@ -262,6 +263,7 @@ class ScoringPair(Backend[Sequence[int]]):
                 prompt,
                 max_tokens=limit,
                 stop=options.stop,
+                reasoning=None if options.raw else reasoning_format(self.chat_template),
                 abort=self.abort,
             ):
                 if isinstance(event, Finished):

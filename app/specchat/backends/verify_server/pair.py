@@ -25,6 +25,7 @@ from specchat.wire.errors import RemoteError
 from specchat.wire.network import NetworkThread
 from specengine.cache.costs import PassCosts
 from specengine.chat.chat_template import Turn
+from specengine.chat.reasoning_format import reasoning_format
 from specengine.core.cancel import AbortFlag
 from specengine.llama.grammar import Grammar
 from specengine.llama.placement import summary
@@ -179,6 +180,7 @@ class RemotePair(Backend[Sequence[int]]):
             seed=seed,
             max_tokens=most,
             stop=options.stop,
+            reasoning=None if options.raw else reasoning_format(self.chat_template),
             abort=self.abort,
             draft_max=min(lengths, default=None),
             begun=begun,

@@ -184,6 +184,7 @@ def _interruptible(runtime: Runtime) -> Iterator[Event]:
 def _to_json(finished: Finished, profile: Profile, options: AnswerOptions) -> dict[str, Any]:
     result: dict[str, Any] = {
         "text": finished.text,
+        "reasoning": finished.reasoning or None,
         "tokens": list(finished.tokens),
         "finish_reason": finished.reason,
         "seed": options.sampling.seed,

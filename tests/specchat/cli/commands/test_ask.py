@@ -75,7 +75,10 @@ def test_json_has_the_promised_keys_and_consistent_counts(home: Path) -> None:
         "timing",
         "speculation",
     }
-    assert answer["timing"].keys() == {"load_s", "prompt_s", "ttft_s", "decode_s", "tokens_per_s"}
+    assert answer["timing"].keys() == {
+        *("load_s", "prompt_s", "ttft_s", "answer_s", "decode_s", "tokens_per_s")
+    }
+    assert (answer["reasoning"], answer["reasoning_tokens"]) == (None, 0)
     counts = answer["speculation"]
     assert counts.keys() == {
         "rounds",
