@@ -1,4 +1,4 @@
-"""How often the drafts of each drafter stand: the table of docs/drafters.md.
+"""How often the drafts of each drafter are accepted: the table of docs/drafters.md.
 
     python bench/drafters.py --target qwen2.5-coder-1.5b --draft lookup --draft qwen2.5-coder-0.5b
 
@@ -53,7 +53,7 @@ class Counts:
         return Counts(*(a + b for a, b in pairs))
 
     def __str__(self) -> str:
-        """Tokens a pass, and the share of draft tokens that stood; of an answer that has passes."""
+        """Tokens a pass, and the share of accepted draft tokens; of an answer that has passes."""
         if not self.passes:
             return "–"
         rate = f"{self.accepted / self.drafted:.2f}" if self.drafted else "–"

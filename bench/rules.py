@@ -1,11 +1,11 @@
-"""How many draft tokens each acceptance rule lets stand: the table of docs/exactness.md.
+"""How many draft tokens each rule accepts: the table of docs/exactness.md.
 
     python bench/rules.py --draft qwen2.5-coder-0.5b --temperature 0.8
 
 Expected values, not counts. The target samples an answer to each prompt; at every fifth place of
 it the draft model drafts twice, once drawn from its q and once its argmaxes, and one target pass
-over each draft gives the chances that 1, 2, … k of its tokens stand. All rules are given the same
-drafts, so that a difference is the rules' own. A busy machine does no harm.
+over each draft gives the chances that 1, 2, … k of its tokens are accepted. All rules are given the
+same drafts, so that a difference is the rules' own. A busy machine does no harm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from acceptance.expected import expected_standing
+from acceptance.expected import acceptance_chances
 from acceptance.texts import Text, add_text_arguments, categories, model_file, target_texts
 from specchat.errors import SpecchatError
 from specengine.core.cancel import AbortFlag
@@ -41,7 +41,7 @@ OPTIONS = LoadOptions(n_ctx=4096)
 RULES = ("block", "token", "argmax", "coupled")
 
 Chances = NDArray[np.float64]
-"""Shape (k,): that at least 1, 2, … k draft tokens stand."""
+"""Shape (k,): that at least 1, 2, … k draft tokens are accepted."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ class Sides:
 
     def chances(self, prefix: Tokens, k: int) -> dict[str, Chances]:
         """For each rule, the chances of one round after `prefix`."""
-        drawn = self._standing(("block", "token", "coupled"), self.drawn.propose(prefix, k), prefix)
-        # Compared with what the target samples, a token stands with p: `token` for a sure draft.
-        sure = self._standing(("token",), self.argmax.propose(prefix, k), prefix)
+        drawn = self._by_rule(("block", "token", "coupled"), self.drawn.propose(prefix, k), prefix)
+        # Compared with what the target samples, a token is accepted with p: `token`, q a point.
+        sure = self._by_rule(("token",), self.argmax.propose(prefix, k), prefix)
         return {**drawn, "argmax": sure["token"]}
 
-    def _standing(self, rules: Sequence[str], draft: Draft, prefix: Tokens) -> dict[str, Chances]:
+    def _by_rule(self, rules: Sequence[str], draft: Draft, prefix: Tokens) -> dict[str, Chances]:
         tokens = np.concatenate((prefix, np.array(draft.tokens, dtype=np.int32)))
         rows = self.target.context.logits(tokens, last=len(draft) + 1)
         before = [tokens[: len(prefix) + i] for i in range(len(draft))]
         p = [self.transforms.distribution(rows[i], text) for i, text in enumerate(before)]
-        return {rule: np.array(expected_standing(rule, draft, p)) for rule in rules}
+        return {rule: np.array(acceptance_chances(rule, draft, p)) for rule in rules}
 
 
 def main() -> None:

@@ -63,7 +63,7 @@ class HybridRow(_Part):
     simulated_hybrid: float
     simulated_asking: float
     acceptance: float | None
-    """Chance that a draft token stands where all before it did."""
+    """Chance that a draft token is accepted if all before it were."""
     bytes_up_per_token: float
     bytes_down_per_token: float
     same_text: bool

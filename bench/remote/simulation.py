@@ -1,4 +1,4 @@
-"""How fast drafting for a target elsewhere is, from what passes, drafts and round trips take.
+"""How fast drafting for a remote target is, from what passes, drafts and round trips take.
 
 A discrete-event simulation of `specengine.stream.duplex` on one side of a line and
 `specengine.serve` on the other, for machines on which both together would fight for the same
@@ -28,7 +28,7 @@ class Scene:
     draft_s: float
     """For each draft token."""
     acceptance: float
-    """Chance that a draft token stands, where all before it did."""
+    """Chance that a draft token is accepted if all before it were."""
     max_draft: int = MAX_DRAFT
     """Draft tokens in a pass, at most."""
     longest_lead: int = 64
@@ -87,7 +87,7 @@ class _Duplex:
         self._known = 0  # committed length, as the client knows it
         self._front = 0  # position that it drafts next
         self._draft = 0
-        self._wrong_at: dict[int, int] = {}  # of each draft: its first token that cannot stand
+        self._wrong_at: dict[int, int] = {}  # of each draft: its first wrong token
         self._chains: dict[int, int] = {}  # position → the draft that its newest hint belongs to
 
     def run(self) -> float:

@@ -23,21 +23,21 @@ def matches(
     n = batch.tokens.shape[1]
     wanted = functional.pad(batch.tokens[:, 2:], (0, 2), value=-1)
     tokens = functional.pad(batch.tokens[:, 1:], (0, 1))
-    standing = torch.ones(batch.tokens.shape, dtype=torch.bool)
+    accepted = torch.ones(batch.tokens.shape, dtype=torch.bool)
     count = torch.zeros(batch.tokens.shape, dtype=torch.long)
     for step in range(k):
         states = chain.step(embeddings[tokens].float(), states)
         drafted = vocabulary[head.logits(states).argmax(-1)]
         # Row p of this step belongs to the draft that began at row p − step.
         right = (drafted == wanted)[:, step:]
-        standing = standing[:, : n - step] & right
-        count[:, : n - step] += standing
+        accepted = accepted[:, : n - step] & right
+        count[:, : n - step] += accepted
         states, tokens = shifted(states), shifted(drafted)
     return count
 
 
 def tokens_per_pass(counts: Iterable[list[int]]) -> float:
-    """Over answers: each a list of how many draft tokens stand after each of its tokens."""
+    """Over answers: each a list of how many draft tokens are accepted after each of its tokens."""
     tokens = passes = 0
     for answer in counts:
         at = 0

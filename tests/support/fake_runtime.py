@@ -144,7 +144,7 @@ class FakeRuntime:
 
 
 def statistics(tokens: int) -> Statistics:
-    """Of an answer of so many tokens: 3 of 4 drafted tokens stood, and a pass took .1 s."""
+    """Of an answer of so many tokens: 3 of 4 draft tokens were accepted, and a pass took .1 s."""
     passes = max(0, tokens - 1) // 3 + 1
     return Statistics(
         prompt_tokens=20,

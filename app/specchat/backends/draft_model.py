@@ -1,4 +1,4 @@
-"""A draft model for a target elsewhere: the GPU here is its own."""
+"""A draft model for a remote target: the GPU of this machine is its own."""
 
 from __future__ import annotations
 

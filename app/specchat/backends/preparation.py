@@ -132,7 +132,7 @@ def _has_own_heads(profile: Profile, target: GGUF) -> bool:
 def draft_method(profile: Profile, has_model: bool) -> DraftMethod:
     """What drafts beside `profile`'s target; `has_model`: whether a draft model is loaded.
 
-    Raises BackendError for the heads of a target that is elsewhere.
+    Raises BackendError for the heads of a remote target.
     """
     if has_model:
         return "cascade"

@@ -79,7 +79,7 @@ def subject_of(flags: Mapping[str, Any]) -> Subject:
     registry = load_registry(locations.registry_file())
     profile = select_profile(registry, settings, **profile_flags(flags))
     if is_url(profile.target):
-        raise BenchmarkError(f"{profile.target} is elsewhere: only this machine is measured")
+        raise BenchmarkError(f"{profile.target} is remote: only this machine is measured")
     categories = (name.strip() for name in (flags["categories"] or "").split(","))
     items = load_suite(flags["prompts"], [name for name in categories if name])
     return Subject(settings, registry, profile, items)

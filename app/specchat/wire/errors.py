@@ -1,4 +1,4 @@
-"""What goes wrong with a target elsewhere."""
+"""What goes wrong with a remote target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One HTTP client for targets elsewhere, and errors that say what a person can do about them."""
+"""One HTTP client for remote targets, and errors that say what a person can do about them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
 
 
 def new_client(address: Address, key: Key | None) -> httpx.AsyncClient:
-    """For `address` alone: a redirect elsewhere would take the key along.
+    """For `address` alone: a redirect to another host would take the key along.
 
     This computer is reached without a proxy, others by what the environment says. Raises
     RemoteError where that cannot be used.

@@ -1,6 +1,6 @@
 """What an answer reports while it is made: Progress*, then Chunk*, then exactly one Finished.
 
-Where a target elsewhere is out of reach and the draft model goes on, chunks are unverified, and
+When a remote target is out of reach and the draft model goes on, chunks are unverified, and
 Reviewed comes between them once the target is back.
 """
 

@@ -52,7 +52,7 @@ class Statistics:
     """Of these, the thought and its marks, before the answer's first token."""
 
     is_remote: bool = False
-    """The target is elsewhere: it works at the same time as the draft model."""
+    """The target is remote: it works at the same time as the draft model."""
 
     load_s: float = 0.0
     prompt_s: float = 0.0
@@ -63,7 +63,7 @@ class Statistics:
 
     rounds: int = 0
     target_passes: int | None = 0
-    """None where the target does not tell."""
+    """None if the target does not tell."""
     drafted: int = 0
     accepted: int = 0
     corrected: int = 0
@@ -75,8 +75,8 @@ class Statistics:
     draft_s: float = 0.0
     """Inside the draft model's decode and synchronize calls, after the first token."""
     verify_s: float | None = 0.0
-    """Inside the target's decode and synchronize calls, after the first token; None where a target
-    elsewhere does not tell.
+    """Inside the target's decode and synchronize calls, after the first token; None if a remote
+    target does not tell.
     """
     plain_tokens_per_s: float | None = None
     """Of the target alone, measured where it runs; None where it was not."""
@@ -130,8 +130,8 @@ class Statistics:
 
     @property
     def overhead_s(self) -> float | None:
-        """Seconds of `decode_s` outside llama.cpp: sampling, the rule, text. None where the target
-        is elsewhere and works while the draft model does.
+        """Seconds of `decode_s` outside llama.cpp: sampling, the rule, text. None if the target
+        is remote and works while the draft model does.
         """
         if self.verify_s is None or self.is_remote:
             return None

@@ -1,6 +1,6 @@
 """Prompt lookup (Saxena 2023), over all the text there is: this chat and earlier answers.
 
-The longest suffix of the text that stood anywhere before is found, and its most frequent
+The longest suffix of the text that occurs anywhere before is found, and its most frequent
 continuation drafted, in the manner of SuffixDecoding (Oliaro et al. 2024).
 """
 

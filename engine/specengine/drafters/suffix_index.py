@@ -1,4 +1,4 @@
-"""Where the end of a text stood before: hash chains over n-grams, as LZ77 coders keep them.
+"""Where the end of a text occurred before: hash chains over n-grams, as LZ77 coders keep them.
 
 For n-grams of a few lengths, the positions that follow n-grams of equal hash form a chain, newest
 first. A lookup walks the chain of the longest n-gram that has occurred, and compares backwards how
@@ -23,7 +23,7 @@ _LENGTHS = (1, 3, 8)  # of the n-grams that have chains
 _WINDOW = max(_LENGTHS)
 _CANDIDATES = 64  # of a chain, the newest
 
-NOTHING = -1  # no token: stands before a text, and between texts that are indexed as one
+NOTHING = -1  # no token: comes before a text, and between texts that are indexed as one
 
 # A hash is a polynomial in an odd constant modulo 2**64, of which the upper 16 bits are used: they
 # depend on all tokens, and numpy sorts 16 bits in linear time.
@@ -83,7 +83,7 @@ class SuffixIndex:
                 chain.extend(hashes)
 
     def longest_matches(self, end: Tokens) -> Matches | None:
-        """Where the longest possible part of `end` stood before; None where not even its last
+        """Where the longest possible part of `end` occurred before; None if not even its last
         token did. `end` is the `end` of this index, or of another.
 
         Among many occurrences of a frequent n-gram only the newest are looked at.

@@ -1,7 +1,7 @@
 """The record of an answer: its text, its clock, its drafters' failures, and how it ended.
 
-Whoever makes an answer, token by token, keeps one: a target in this process (`generate`), or one
-elsewhere that is followed (`stream.duplex`).
+Both loops keep one: `generate`, whose target is in this process, and `stream.duplex`, which follows
+a remote one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from specengine.drafters.guard import Guard
 
 
 class AnswerRecord:
-    """What has come of one answer so far."""
+    """The state of one answer that is being made."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class AnswerRecord:
     ) -> None:
         """Starts the clock. `stop`, `reasoning` and `prompt` are those of `AnswerText`. `target_s`
         returns the seconds spent inside the target so far; without it `stats.verify_s` is left to
-        the caller. `abort` is set where the person cancels.
+        the caller. `abort` is set when the person cancels.
         """
         self.text = AnswerText(vocab, stop, reasoning, prompt)
         """What the target has said."""
@@ -111,7 +111,7 @@ class AnswerRecord:
         return Chunk(shown, tuple(kept), self.stats.snapshot(), reasoning=thought)
 
     def check_cancelled(self) -> None:
-        """Raises CancelledError where the person has cancelled."""
+        """Raises CancelledError if the person has cancelled."""
         if self._abort is not None and self._abort.is_set():
             raise CancelledError("cancelled")
 

@@ -22,8 +22,8 @@ def allocate(
 ) -> list[int]:
     """Hints for each session.
 
-    `chances[s][i]`: that the first i + 1 hints of session s all stand. `others`: tokens that are
-    in the pass anyway. A session brings its last committed token and its hints, padded to a
+    `chances[s][i]`: that the first i + 1 hints of session s are all accepted. `others`: tokens that
+    are in the pass anyway. A session brings its last committed token and its hints, padded to a
     multiple of `step`; `max_rows` of all sessions at most. The hints that fit into the padding are
     free; then come the most promising ones, as many as make the most expected tokens a second.
     """

@@ -22,7 +22,7 @@ _PRIOR = 0.7  # acceptance of its hints, until some were verified
 
 
 class Generation:
-    """Belongs to the engine thread once it was submitted."""
+    """One answer under way. Belongs to the engine thread once it was submitted."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Generation:
         return self.hints.after(self.transcript.hash, min(longest, self._remaining - 1))
 
     def chances(self, n_hints: int) -> list[float]:
-        """For i = 1 … n_hints, the chance that the first i hints all stand."""
+        """For i = 1 … n_hints, the chance that the first i hints are all accepted."""
         return self._survival.cumulative(_KIND, n_hints, _PRIOR)
 
     def verify(

@@ -1,1 +1,1 @@
-"""A target elsewhere, and drafts made here: ahead of its stream, or scored by an engine."""
+"""A remote target and local drafts: sent ahead of its stream, or scored by an inference engine."""

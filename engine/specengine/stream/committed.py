@@ -1,4 +1,4 @@
-"""What a target that goes on by itself tells: tokens that are committed, and the end."""
+"""Events of a target that goes on by itself: tokens that are committed, and the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Committed:
 
     `drafted` hints were in the pass; the first `accepted` of them were accepted. `margins` has, for
     each token, how far the largest logit of its row lies above the second. `logprobs` has one for
-    each token if they were asked for. `pass_s` are the seconds of the pass, None if not known.
+    each token if they were asked for. `pass_s` are the seconds of the pass, None if unknown.
     """
 
     pos: int

@@ -1,4 +1,4 @@
-"""Drafts here while a target elsewhere goes on by itself: nobody waits for anybody.
+"""Drafts on this machine while a remote target goes on by itself: neither waits for the other.
 
 The target streams what it commits; draft tokens are sent ahead of it as hints, which it may use or
 not. With shared noise (the coupled rule) the text is the same with any hints and without. A round

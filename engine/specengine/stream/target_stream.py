@@ -1,4 +1,4 @@
-"""What a target elsewhere is to a client: one answer as a stream of events."""
+"""One answer of a remote target as its client sees it: a stream of events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ StreamEvent = Committed | Ended | Notice | Opened | Cut
 
 
 class TargetStream(Protocol):
-    """One answer of a target elsewhere, under way. Survives whatever happens to the connection."""
+    """One answer of a remote target, under way. Survives whatever happens to the connection."""
 
     @property
     def lead(self) -> int:
@@ -47,7 +47,7 @@ class TargetStream(Protocol):
         ...
 
     def wait(self, timeout: float) -> list[StreamEvent]:
-        """What has arrived, after at most `timeout` seconds; often nothing."""
+        """Return what has arrived, after at most `timeout` seconds; often nothing."""
         ...
 
     def hint(self, pos: int, prefix_hash: bytes, tokens: Sequence[int]) -> None:

@@ -1,6 +1,6 @@
 """What a person is shown of an answer beyond what the target has verified.
 
-While a target elsewhere is out of reach, the draft model may go on. Its words are a draft like any
+While a remote target is out of reach, the draft model may go on. Its words are a draft like any
 other, only a long one that is shown: once the target is back, it verifies them as it does all
 drafts, and what it accepts becomes its own.
 """

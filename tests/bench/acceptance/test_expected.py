@@ -1,4 +1,4 @@
-"""Expected numbers of standing draft tokens are those of the rules themselves."""
+"""Expected numbers of accepted draft tokens are those of the rules themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from acceptance.expected import expected_standing
+from acceptance.expected import acceptance_chances
 from specengine.core.distribution import Distribution
 from specengine.core.draft import Draft
 from specengine.rules.block import verify_block
@@ -53,7 +53,7 @@ def test_over_all_drafts_it_is_what_a_round_accepts(rule: str) -> None:
     for seed in range(30):
         pair = random_pair(seed)
         expected = sum(
-            mass * sum(expected_standing(rule, draft, target_rows(pair, draft)))
+            mass * sum(acceptance_chances(rule, draft, target_rows(pair, draft)))
             for mass, draft in drafts(pair)
         )
         assert expected == law_of_round(pair, RULES[rule]).accepted, f"pair {seed}"
@@ -63,7 +63,7 @@ def test_block_is_never_below_token_for_any_draft() -> None:
     for seed in range(30):
         for _, draft in drafts(pair := random_pair(seed)):
             p = target_rows(pair, draft)
-            by_block, by_token = (expected_standing(rule, draft, p) for rule in ("block", "token"))
+            by_block, by_token = (acceptance_chances(rule, draft, p) for rule in ("block", "token"))
             assert all(b >= t for b, t in zip(by_block, by_token, strict=True))
 
 
@@ -74,15 +74,15 @@ def test_shared_noise_accepts_as_often_as_the_formula_says() -> None:
     q = [Distribution(ids, rng.dirichlet(np.ones(5))) for _ in range(2)]
     expected = np.zeros(2)
     for x, y in product(range(5), repeat=2):
-        chances = expected_standing("coupled", drawn([x, y], q), p)
+        chances = acceptance_chances("coupled", drawn([x, y], q), p)
         expected += q[0].prob(x) * q[1].prob(y) * np.array(chances)
     n = 5_000
     accepted = np.zeros(2)
     for seed in range(n):
         noise = Noise(seed)
         draft = drawn((race(q[i], noise, i) for i in range(2)), q)
-        stood = verify_coupled(draft, lambda i: p[min(i, 1)], noise, 0).accepted
-        accepted[:stood] += 1
+        length = verify_coupled(draft, lambda i: p[min(i, 1)], noise, 0).accepted
+        accepted[:length] += 1
     # Four standard errors: fails by chance for one seed in 8,000.
     assert np.allclose(accepted / n, expected, atol=4 * 0.5 / np.sqrt(n), rtol=0)
 
@@ -91,4 +91,4 @@ def test_a_token_that_the_target_excludes_stands_with_no_rule() -> None:
     ids = np.array([1, 2], dtype=np.int32)
     q = Distribution(ids, np.array([0.5, 0.5]))
     for rule in ("token", "block", "coupled"):
-        assert expected_standing(rule, drawn([1], [q]), [Distribution.point(2)]) == [0]
+        assert acceptance_chances(rule, drawn([1], [q]), [Distribution.point(2)]) == [0]

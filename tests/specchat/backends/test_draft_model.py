@@ -1,4 +1,4 @@
-"""A draft model whose target is elsewhere, on a GPU that llama.cpp takes its CPU for."""
+"""A draft model whose target is remote, on a GPU that llama.cpp takes its CPU for."""
 
 from __future__ import annotations
 

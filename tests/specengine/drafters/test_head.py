@@ -129,7 +129,7 @@ def test_what_a_long_text_costs_first_is_no_cost_of_each_round() -> None:
 
 @settings(max_examples=150)
 @given(histories(shortest=3, drafts=(0, 4)))
-# Two draft tokens more of the text have come to stand; a draft breaks off, another takes its place.
+# Two draft tokens more of the text were accepted; a draft breaks off, another takes its place.
 @example([(TEXTS[0], 12, 3, 0), (TEXTS[0], 13, 1, 0)])
 @example([(TEXTS[0], 10, 2, 0), (TEXTS[0], 11, 3, 1), (TEXTS[0], 9, 1, 0)])
 def test_any_history_of_texts_and_failures_equals_a_fresh_run(
@@ -170,9 +170,9 @@ def test_a_round_evaluates_the_tokens_that_stood_and_one_row_a_draft_token() -> 
     head = drafter.context._head
     assert isinstance(head, FakeHead)
     assert head.widths == [4, 1, 1, 1]  # 5 rows of the prompt in batches of 4, two steps
-    stood = [*PROMPT, *draft.tokens[:2]]
+    accepted = [*PROMPT, *draft.tokens[:2]]
     target.logits([*PROMPT, *draft.tokens], last=4)
-    drafter.propose(tokens([*stood, 4]), 2)
+    drafter.propose(tokens([*accepted, 4]), 2)
     assert head.widths[4:] == [3, 1]
 
 

@@ -24,7 +24,7 @@ def test_among_equal_matches_the_most_frequent_continuation_wins() -> None:
     text = [1, 2, 30, 31, 1, 2, 30, 32, 1, 2, 40, 41, 9, 1, 2]
     kind, tokens = draft(LookupDrafter(), text, k=2)
     assert kind == "lookup-split"
-    assert tokens == [30, 32]  # 30 stood twice, 40 once; after 30 the newer of two
+    assert tokens == [30, 32]  # 30 came twice, 40 once; after 30 the newer of two
 
 
 def test_a_text_that_goes_round_is_drafted_beyond_its_end() -> None:

@@ -363,7 +363,7 @@ def test_whether_the_draft_model_reads_the_prompt_is_a_matter_of_its_cost(
     costs = rig.drafter.context.costs
     costs.observe(1, 0.001)
     costs.observe_prompt(100, 100 * token_s)
-    # A pass of the target takes a second; drafts of this model always stand.
+    # A pass of the target takes a second; drafts of this model are always accepted.
     controller = AdaptiveDraftLength(lambda width: 1.0, longest=4)
     *_, finished = generate(rig.target, [rig.drafter], controller, prompt, max_tokens=60)
     assert isinstance(finished, Finished)
@@ -417,7 +417,7 @@ class Alternates(OnlyListens):
     def __init__(self) -> None:
         super().__init__()
         self.rounds = 0
-        self.stood = 0
+        self.accepted = 0
         self.heard_before: list[tuple[str, int, int]] = []
 
     def choose(self, offers: Sequence[Offer | None], room: int) -> Choice:
@@ -427,7 +427,7 @@ class Alternates(OnlyListens):
     def observe(
         self, offer: Offer, drafted: int, accepted: int, confidence: Sequence[float] = ()
     ) -> None:
-        self.stood += accepted
+        self.accepted += accepted
         self.heard_before = self.heard.copy()
 
 
@@ -436,7 +436,7 @@ def test_a_drafter_that_drafts_itself_is_not_judged_by_its_open_guesses_too() ->
     rig, controller = Rig(scripted(8, script, start=len(PROMPT))), Alternates()
     *_, answer = generate(rig.target, [LookupDrafter()], controller, PROMPT, max_tokens=18)
     assert isinstance(answer, Finished)
-    assert controller.stood >= 6
+    assert controller.accepted >= 6
     # Each guess was open when the drafter was asked, unless its first token was wrong.
     assert {accepted for _, _, accepted in controller.heard_before} <= {0}
 

@@ -24,7 +24,7 @@ RULES = pytest.mark.parametrize("rule", ["token", "block", "coupled", "typical",
 
 
 def drafter(tokens: Sequence[int]) -> NDArray[np.float32]:
-    """Of two minds: some of its drafts stand, some do not."""
+    """Of two minds: some of its drafts are accepted, some are not."""
     return 0.5 * TARGET(tokens) + 0.3 * OTHER(tokens)
 
 
@@ -78,7 +78,7 @@ def test_a_bonus_comes_from_p_after_the_last_draft_token() -> None:
 def test_block_shows_its_own_limits_and_residual() -> None:
     p, q = distribution(0.3, 0.6, 0.1), distribution(0.8, 0.15, 0.05)
     # P_1 = .375 and S_1 = .375 * .6 - .15 = .075, so h_1 = .075 / (.075 + .625); P_2 = P_1 * .375.
-    # One token stands, and all of (P_1 p - q)+ is on token 1; of (p - q)+ some is on token 2.
+    # One token is accepted, and all of (P_1 p - q)+ is on token 1; of (p - q)+ some is on token 2.
     draft = Draft([0, 0], [q, q])
     verdict, seen = inspected("block", [0.1, 0.5, 0.9], draft, p, p)
     assert verdict == Verdict(1, 1)
@@ -135,7 +135,7 @@ def test_the_draws_decide(rule: str) -> None:
         if rule == "token":
             accepted = below.index(False) if False in below else len(below)
         else:
-            accepted = max((i + 1 for i, stands in enumerate(below) if stands), default=0)
+            accepted = max((i + 1 for i, is_below in enumerate(below) if is_below), default=0)
         assert seen.accepted == accepted
 
 

@@ -53,7 +53,7 @@ _NOT_REPRODUCIBLE = (
 
 @dataclass(frozen=True, slots=True)
 class RemoteOptions:
-    """How a person wants a target elsewhere to be used."""
+    """How a person wants a remote target to be used."""
 
     patience_ms: float = 0.0
     """How long the target waits for a draft: 0 is fastest, much more takes the fewest passes."""

@@ -1,4 +1,4 @@
-"""The vocabulary of a model that is elsewhere: fetched once, kept as a GGUF file of its own."""
+"""The vocabulary of a remote model: fetched once, kept as a GGUF file of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`specchat connect`: what a target elsewhere is, and how to use it."""
+"""`specchat connect`: what a remote target is, and how to use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grammars, schemas and log-probabilities of a target elsewhere, and what is told of its passes."""
+"""Grammars, schemas and log-probabilities of a remote target, and what is told of its passes."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_ctrl_c_keeps_what_was_measured(home: Path, prompts: Path) -> None:
         (("--categories", "cod"), "did you mean code?"),
         (("--prompts", "none.jsonl"), "none.jsonl cannot be read"),
         (("--temperature", "-1"), "temperature"),
-        (("--target", "http://somewhere:8080"), "http://somewhere:8080 is elsewhere"),
+        (("--target", "http://somewhere:8080"), "http://somewhere:8080 is remote"),
         (("--output", "no/such/folder/x.json"), "cannot be written"),
         (("--output", "."), "cannot be written"),
     ],

@@ -82,7 +82,7 @@ def test_a_check_that_fails_is_exit_code_1(
         assert done.stdout.splitlines()[-1] == "NOT certified: sampling failed"
 
 
-def test_a_target_elsewhere_is_refused(tmp_path: Path) -> None:
+def test_a_remote_target_is_refused(tmp_path: Path) -> None:
     done = specchat(tmp_path, "verify", "--target", "http://127.0.0.1:9/")
     assert done.returncode == 1
     assert done.stderr.decode().endswith(
