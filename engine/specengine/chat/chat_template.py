@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from specengine.chat.guard import BREAK, Guard, guard_for
+from specengine.chat.reasoning import part_text
+from specengine.chat.reasoning_format import ReasoningFormat, Think, reasoning_format, variables
 from specengine.chat.template_sandbox import compiled
 from specengine.core.errors import TemplateError
 from specengine.core.vocab import Vocab
@@ -30,20 +32,27 @@ _MARKED = re.compile(f"{_MARK}([0-9]+){_MARK}")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a conversation. `tokens`: an answer's own ids, where this model made it."""
+    """One message of a conversation."""
 
     role: Literal["system", "user", "assistant"]
     text: str
     tokens: tuple[int, ...] | None = None
+    """An answer's own ids, where this model made it, the thought's before it."""
+    reasoning: str | None = None
+    """What was thought before an answer; the template decides what the model sees of it."""
+    answer_at: int = 0
+    """Index of the answer's first token in `tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A turn's text, which its own ids and `rest` spell."""
+    """A turn's text, which its own ids and `rest` spell, and its thought, with marks."""
 
     text: str
     tokens: tuple[int, ...]
     rest: str
+    thought: str
+    thought_tokens: tuple[int, ...]
 
 
 def encode_chat(
@@ -51,10 +60,13 @@ def encode_chat(
     turns: Sequence[Turn],
     vocab: Vocab,
     *,
+    think: Think | None = None,
     add_generation_prompt: bool = True,
 ) -> list[int]:
     """Token ids of a conversation, up to where the assistant's next answer begins.
 
+    `think` is told to the template, which may know nothing of it. A thought that stands in the text
+    of an answer, marks and all, as older chats have it, is taken out of that first.
     A system turn with an empty text is an empty system message, which differs from none. Where the
     template has no place for a system message, it becomes the start of the first user turn. Raises
     TemplateError: no template, a broken one, or one that refuses this conversation.
@@ -66,15 +78,17 @@ def encode_chat(
 
     def render(turns: Iterable[Turn]) -> str:
         return chat_template.render(
-            messages=[{"role": turn.role, "content": turn.text} for turn in turns],
+            messages=[_message(turn) for turn in turns],
             add_generation_prompt=add_generation_prompt,
             bos_token="" if vocab.bos is None else text_of.get(vocab.bos, ""),
             eos_token="" if vocab.eos is None else text_of.get(vocab.eos, ""),
             tools=None,
             documents=None,
+            **variables(think),
         )
 
-    guarded = [replace(turn, text=_guarded(turn, guard)) for turn in turns]
+    reasoning = reasoning_format(template)
+    guarded = [_guarded(_parted(turn, reasoning), guard) for turn in turns]
     placed, text = _place_system(guarded, render)
     ids: list[int] = []
     for part in _with_own_ids(text, placed, vocab, guard, render):
@@ -96,9 +110,26 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _guarded(turn: Turn, guard: Guard) -> str:
-    text = _clean(turn.text)
-    return guard.break_answered(text) if turn.role == "assistant" else guard.break_typed(text)
+def _message(turn: Turn) -> dict[str, str]:
+    """As templates take it, which look for the thought under one name or another."""
+    thought = {"reasoning_content": turn.reasoning, "thinking": turn.reasoning}
+    return {"role": turn.role, "content": turn.text} | {k: v for k, v in thought.items() if v}
+
+
+def _parted(turn: Turn, reasoning: ReasoningFormat | None) -> Turn:
+    """The turn with its thought, where there is one in its text, beside that."""
+    if reasoning is None or turn.role != "assistant" or turn.reasoning is not None:
+        return turn
+    thought, answer = part_text(reasoning, turn.text)
+    if answer == turn.text:
+        return turn
+    return Turn(turn.role, answer, reasoning=thought)
+
+
+def _guarded(turn: Turn, guard: Guard) -> Turn:
+    break_ = guard.break_answered if turn.role == "assistant" else guard.break_typed
+    thought = turn.reasoning and break_(_clean(turn.reasoning))
+    return replace(turn, text=break_(_clean(turn.text)), reasoning=thought)
 
 
 def _tokenize(text: str, vocab: Vocab) -> list[int]:
@@ -142,7 +173,8 @@ def _with_own_ids(
     guard: Guard,
     render: Callable[[Iterable[Turn]], str],
 ) -> Iterator[str | tuple[int, ...]]:
-    """The rendered `text` in parts, answers' own ids in the place of exactly their texts.
+    """The rendered `text` in parts, answers' own ids in the place of exactly their texts, and those
+    of thoughts where the template shows them as they were written.
 
     Rendering with a mark for each such answer shows what stands before it. An answer that the
     template changes or leaves out is not found there, and stays text.
@@ -157,7 +189,11 @@ def _with_own_ids(
         at += len(before)
         answer = answers[number]
         if text.startswith(answer.text, at):
-            yield text[start:at]
+            if answer.thought and text.endswith(answer.thought, start, at):
+                yield text[start : at - len(answer.thought)]
+                yield answer.thought_tokens
+            else:
+                yield text[start:at]
             yield answer.tokens
             yield answer.rest
             start = at = at + len(answer.text)
@@ -188,11 +224,16 @@ def _answer(turn: Turn, vocab: Vocab, guard: Guard) -> _Answer | None:
 
     Ids may come from a file that anybody wrote: structure among them is not believed.
     """
-    ids = turn.tokens or ()
+    ids = (turn.tokens or ())[turn.answer_at :]
     if not ids or any(not 0 <= id_ < vocab.size or id_ in guard.distrusted for id_ in ids):
         return None
     spelled = b"".join(vocab.piece(token) for token in ids).decode("utf-8", "replace")
     text = turn.text.replace(BREAK, "")
     if not text.startswith(spelled):
         return None
-    return _Answer(turn.text, ids, guard.break_answered(text[len(spelled) :]))
+    # Control tokens in a thought are its marks: the rendering has their texts nowhere else.
+    thought_ids = (turn.tokens or ())[: turn.answer_at]
+    names = {token: text for text, token in vocab.control.items()}
+    thought = b"".join(names[t].encode() if t in names else vocab.piece(t) for t in thought_ids)
+    rest = guard.break_answered(text[len(spelled) :])
+    return _Answer(turn.text, ids, rest, thought.decode("utf-8", "replace"), thought_ids)

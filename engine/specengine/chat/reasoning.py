@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from specengine.chat.reasoning_format import (
     CHANNEL,
@@ -14,11 +14,22 @@ from specengine.chat.reasoning_format import (
     START,
     ReasoningFormat,
 )
-from specengine.core.vocab import Vocab
 
 _TAIL = 32  # of a prompt's last tokens, among which the marks of a thought that it opens are
 _LONGEST_HEADER = 200  # of a harmony message, in bytes: what goes on for longer is none
 _SPACE = " \t\r\n"
+
+
+class Pieces(Protocol):
+    """What a splitter needs of a vocabulary."""
+
+    @property
+    def control(self) -> dict[str, int]: ...
+
+    @property
+    def user_defined(self) -> dict[str, int]: ...
+
+    def piece(self, token: int) -> bytes: ...
 
 
 class Split(NamedTuple):
@@ -38,7 +49,7 @@ class Splitter:
     called: str | None = None
     """The recipient of a tool call that was left out, since no answer may ask for one."""
 
-    def __init__(self, vocab: Vocab) -> None:
+    def __init__(self, vocab: Pieces) -> None:
         self._vocab = vocab
         self._bytes = 0  # that the tokens spell
         self.answer_byte: int | None = None
@@ -67,7 +78,7 @@ class Splitter:
 
 
 def make_splitter(
-    reasoning: ReasoningFormat | None, vocab: Vocab, prompt: Sequence[int] = ()
+    reasoning: ReasoningFormat | None, vocab: Pieces, prompt: Sequence[int] = ()
 ) -> Splitter:
     """The splitter of an answer to `prompt`, which may end within a thought, or after one."""
     if reasoning is None:
@@ -78,6 +89,27 @@ def make_splitter(
     return _Tags(vocab, tail, reasoning)
 
 
+def part_text(reasoning: ReasoningFormat, text: str) -> tuple[str, str]:
+    """The thought and the answer of a whole text in which the marks stand as text."""
+    splitter = make_splitter(reasoning, _OneText(text))
+    pieces = splitter.feed(0), splitter.finish()
+    thought, answer = (b"".join(each).decode() for each in zip(*pieces, strict=True))
+    return thought, answer
+
+
+class _OneText:
+    """As much of a vocabulary as a splitter needs, whose one token is a text."""
+
+    user_defined: ClassVar[dict[str, int]] = {}
+    control: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, text: str) -> None:
+        self._piece = text.encode("utf-8", "replace")
+
+    def piece(self, token: int) -> bytes:
+        return self._piece
+
+
 class _Symbols:
     """Texts of one character a byte, in which a mark that is a token is one character, too.
 
@@ -85,7 +117,7 @@ class _Symbols:
     tokens for are found by their bytes.
     """
 
-    def __init__(self, vocab: Vocab, marks: Sequence[str]) -> None:
+    def __init__(self, vocab: Pieces, marks: Sequence[str]) -> None:
         self._vocab = vocab
         special = {
             text: token
@@ -112,7 +144,7 @@ class _Symbols:
 class _Marked(Splitter):
     """Holds symbols back until it is known what they belong to."""
 
-    def __init__(self, vocab: Vocab, marks: Sequence[str]) -> None:
+    def __init__(self, vocab: Pieces, marks: Sequence[str]) -> None:
         super().__init__(vocab)
         self._symbols = _Symbols(vocab, marks)
         self._held = ""
@@ -165,7 +197,7 @@ def _begins_one(text: str, marks: Sequence[str]) -> bool:
 class _Tags(_Marked):
     """A start, a thought, an end, the answer: only the first such block is a thought."""
 
-    def __init__(self, vocab: Vocab, tail: Sequence[int], reasoning: ReasoningFormat) -> None:
+    def __init__(self, vocab: Pieces, tail: Sequence[int], reasoning: ReasoningFormat) -> None:
         super().__init__(vocab, (reasoning.start, reasoning.end))
         self._start = self._symbols.of_mark(reasoning.start)
         self._stop = self._symbols.of_mark(reasoning.end)
@@ -234,7 +266,7 @@ class _Harmony(_Marked):
     A tool call is left out. What has no header is the answer.
     """
 
-    def __init__(self, vocab: Vocab, tail: Sequence[int]) -> None:
+    def __init__(self, vocab: Pieces, tail: Sequence[int]) -> None:
         super().__init__(vocab, (START, CHANNEL, MESSAGE, END, CONSTRAIN))
         marks = map(self._symbols.of_mark, (START, CHANNEL, MESSAGE, END))
         self._start, self._channel, self._message, self._stop = marks
