@@ -9,7 +9,15 @@ import httpx
 from pydantic import ValidationError
 
 from specchat.backends.openai_chat.protocol import Usage
-from specchat.backends.scoring.dialect import Dialect, Drawing, Part, Request, Scored, ServerToken
+from specchat.backends.scoring.dialect import (
+    Dialect,
+    Drawing,
+    Events,
+    Part,
+    Request,
+    Scored,
+    ServerToken,
+)
 from specchat.wire.address import Address
 from specchat.wire.errors import RemoteError
 from specchat.wire.http import check, json_of, new_client
@@ -40,10 +48,10 @@ class ScoringClient:
         return self.dialect.scored(answer, text, draft, top_n)
 
     async def draw(self, text: Sequence[int], n: int) -> list[Drawn]:
-        return self.dialect.drawn(await self._post(self.dialect.draw(text, n)), n)
+        return self.dialect.drawn(await self._post(self.dialect.request(text, n=n)), n)
 
     async def encode(self, text: str) -> list[int]:
-        return self.dialect.encoded(await self._post(self.dialect.encode(text)))
+        return self.dialect.encoded(await self._post(self.dialect.request(text)))
 
     async def count_chat(self, model: str, turns: Sequence[Turn]) -> int:
         """Tokens of a chat as the server's own template writes it."""
@@ -59,16 +67,16 @@ class ScoringClient:
         self, text: Sequence[int], drawing: Drawing, max_tokens: int, top_n: int
     ) -> AsyncIterator[ServerToken]:
         """What the server says by itself after `text`, to the end that it puts to it."""
-        request = self.dialect.stream(text, drawing, max_tokens, top_n)
-        events, reader = self.dialect.events(top_n), EventReader()
-        url = self.address.url(request.path)
-        async with self._client.stream("POST", url, json=request.body) as response:
+        path, body = self.dialect.request(text, drawing, max_tokens=max_tokens, top_n=top_n)
+        events, reader = Events(self.dialect, top_n), EventReader()
+        url, body = self.address.url(path), {**body, "stream": True}
+        async with self._client.stream("POST", url, json=body) as response:
             await check(response)
             async for chunk in response.aiter_raw():
                 for data in reader.feed(chunk):
                     if data == "[DONE]":
                         return
-                    for said in _read(events.read, data):
+                    for said in events.read(data):
                         yield said
         if not events.finished:
             raise httpx.RemoteProtocolError("the stream ended before the answer")
@@ -83,11 +91,3 @@ class ScoringClient:
             return json_of(response)
         except RemoteError as error:
             raise ScoresError(str(error)) from None
-
-
-def _read(read: Any, data: str) -> list[ServerToken]:
-    try:
-        said: list[ServerToken] = read(data)
-    except ValueError:
-        raise ScoresError("events that are no JSON") from None
-    return said

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -29,9 +32,6 @@ class Capabilities:
     server_sampling: bool
     """Draws from the distribution that it tells."""
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 class ServerToken(NamedTuple):
     """A token that the server said, its raw log-probability, and the most probable ones there."""
@@ -39,6 +39,16 @@ class ServerToken(NamedTuple):
     token: int
     logprob: float
     top: TopN
+
+
+class Said(NamedTuple):
+    """Tokens that the server said: an answer, or what an event brings of one."""
+
+    tokens: list[ServerToken]
+    finished: bool
+    """Whether the server says that this was all."""
+    n_so_far: int | None = None
+    """How many tokens the whole answer has by now, where the server tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +67,6 @@ class Scored:
 class Request(NamedTuple):
     path: str
     body: dict[str, Any]
-
-
-class Events(Protocol):
-    """The events of one stream, in order."""
-
-    def read(self, data: str) -> list[ServerToken]:
-        """The tokens that an event brings. Raises ScoresError."""
-        ...
-
-    @property
-    def finished(self) -> bool:
-        """Whether the server has said that this was all."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,51 +89,79 @@ GREEDY = Drawing(
 )
 
 
-class Dialect(Protocol):
+class Dialect(ABC):
     """One engine's way of speaking. Nothing here connects to anything.
 
     What reads an answer raises ScoresError where that is not what was asked for.
     """
 
-    @property
-    def name(self) -> str: ...
+    name: ClassVar[str]
+    start_offset: ClassVar[bool]
+    cached: ClassVar[bool]
+    takes_seed: ClassVar[bool]
+    """Whether a seed repeats what the server draws by itself."""
 
-    @property
-    def start_offset(self) -> bool: ...
+    @abstractmethod
+    def request(
+        self,
+        prompt: Sequence[int] | str,
+        drawing: Drawing = RAW,
+        *,
+        max_tokens: int = 1,
+        top_n: int = 0,
+        n: int = 1,
+    ) -> Request:
+        """Go on from `prompt`, `n` times; of a text the ids are told, too."""
 
-    @property
-    def cached(self) -> bool: ...
+    @abstractmethod
+    def said(self, answer: Any, top_n: int) -> list[Said]:
+        """What came of each of the `n`."""
 
-    @property
-    def takes_seed(self) -> bool:
-        """Whether a seed repeats what the server draws by itself."""
-        ...
-
+    @abstractmethod
     def score(self, text: Sequence[int], draft: Sequence[int], top_n: int) -> Request:
         """Evaluate text and draft in one pass and say one token more."""
-        ...
 
+    @abstractmethod
     def scored(
         self, answer: Any, text: Sequence[int], draft: Sequence[int], top_n: int
     ) -> Scored: ...
 
-    def draw(self, text: Sequence[int], n: int) -> Request:
-        """`n` independent draws after `text`."""
-        ...
+    @abstractmethod
+    def encoded(self, answer: Any) -> list[int]:
+        """The ids of a text, with whatever the tokenizer puts before it."""
 
-    def drawn(self, answer: Any, n: int) -> list[Drawn]: ...
+    def drawn(self, answer: Any, n: int) -> list[Drawn]:
+        """`n` independent draws."""
+        tokens = [token for said in self.said(answer, 0) for token in said.tokens]
+        require(len(tokens) == n, f"{len(tokens)} draws of {n}")
+        return [Drawn(token.token, math.exp(token.logprob)) for token in tokens]
 
-    def stream(self, text: Sequence[int], drawing: Drawing, max_tokens: int, top_n: int) -> Request:
-        """Go on from `text`, token by token."""
-        ...
 
-    def events(self, top_n: int) -> Events: ...
+class Events:
+    """The events of one stream, in order."""
 
-    def encode(self, text: str) -> Request:
-        """Tell the ids of `text`, with whatever the tokenizer puts before it."""
-        ...
+    def __init__(self, dialect: Dialect, top_n: int) -> None:
+        self.finished = False
+        """Whether the server has said that this was all."""
+        self._dialect = dialect
+        self._top_n = top_n
+        self._seen = 0
 
-    def encoded(self, answer: Any) -> list[int]: ...
+    def read(self, data: str) -> list[ServerToken]:
+        """The tokens that an event brings. Raises ScoresError."""
+        try:
+            content = json.loads(data)
+        except ValueError:
+            raise ScoresError("events that are no JSON") from None
+        if isinstance(content, dict) and "error" in content:
+            raise ScoresError(f"the server reports an error: {content['error']}")
+        tokens: list[ServerToken] = []
+        for tokens, finished, n_so_far in self._dialect.said(content, self._top_n)[:1]:
+            self.finished |= finished
+            if len(tokens) == n_so_far:  # some servers repeat all of it in each event
+                tokens = tokens[self._seen :]
+            self._seen += len(tokens)
+        return tokens
 
 
 class Part(BaseModel):
@@ -145,17 +170,49 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-def parsed(kind: type[M], answer: Any, what: str) -> M:
+def parsed(kind: type[M], answer: Any) -> M:
     """Raises ScoresError."""
     try:
         return kind.model_validate(answer)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise ScoresError(f"{what}: {place}: {first['msg']}") from None
+        raise ScoresError(f"an answer that cannot be right: {place}: {first['msg']}") from None
 
 
-def require(condition: bool, what: str | Callable[[], str]) -> None:
-    """Raises ScoresError, `what`, where the condition does not hold."""
+def require(condition: bool, what: str) -> None:
+    """Raises ScoresError, `what`, unless the condition holds."""
     if not condition:
-        raise ScoresError(what if isinstance(what, str) else what())
+        raise ScoresError(what)
+
+
+def known(logprob: float | None) -> float:
+    """Raises ScoresError for one that is missing."""
+    if logprob is None:
+        raise ScoresError("a log-probability is missing")
+    return logprob
+
+
+def best(logprobs: Mapping[int, float], top_n: int) -> TopN:
+    """The `top_n` best; a token that was asked for may come with them. Raises ScoresError."""
+    ordered = sorted(logprobs.items(), key=lambda entry: (-entry[1], entry[0]))
+    return TopN(tuple(ordered[:top_n])).checked(top_n)
+
+
+def server_tokens(
+    ids: Sequence[int],
+    logprobs: Sequence[float | None],
+    tops: Sequence[Mapping[int, float]],
+    top_n: int,
+) -> list[ServerToken]:
+    """`tops`: the most probable tokens at each place, of which nothing is read where `top_n` is 0.
+
+    Raises ScoresError.
+    """
+    rows = tops if top_n and tops else [{}] * len(ids)
+    require(len(logprobs) == len(ids), "log-probabilities are missing")
+    require(len(rows) == len(ids), "most probable tokens are missing")
+    return [
+        ServerToken(token, known(logprob), best(row, top_n))
+        for token, logprob, row in zip(ids, logprobs, rows, strict=True)
+    ]

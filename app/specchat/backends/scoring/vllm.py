@@ -6,24 +6,24 @@ token is null. Log-probabilities are raw ones, unless the server was started oth
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from specchat.backends.bounds import Logprob, TokenId
 from specchat.backends.scoring import vllm_tokens
 from specchat.backends.scoring.dialect import (
     RAW,
+    Dialect,
     Drawing,
     Part,
     Request,
+    Said,
     Scored,
-    ServerToken,
+    best,
     parsed,
     require,
+    server_tokens,
 )
-from specengine.stream.scoring import Drawn, ScoresError, TopN
 
 _ID = "token_id:"  # how ids are written where the protocol has a place for text only
 _SEEDS = 1 << 63
@@ -53,7 +53,7 @@ class _Answer(Part):
     choices: tuple[_Choice, ...] = ()
 
 
-class VLLM:
+class VLLM(Dialect):
     name = "vLLM"
     start_offset = False
     cached = False
@@ -64,70 +64,21 @@ class VLLM:
         self._model = model
         self._scale_out = scale_out
 
-    def score(self, text: Sequence[int], draft: Sequence[int], top_n: int) -> Request:
-        if self._scale_out and top_n == 0:
-            return vllm_tokens.request(self._model, text, draft)
-        request = self._request([*text, *draft], RAW, 1, top_n)
-        request.body["prompt_logprobs"] = top_n
-        return request
-
-    def scored(self, answer: Any, text: Sequence[int], draft: Sequence[int], top_n: int) -> Scored:
-        if self._scale_out and top_n == 0:
-            return vllm_tokens.scored(answer, draft)
-        choice = self._choice(answer)
-        tokens = [*text, *draft]
-        require(choice.prompt_token_ids in (None, tokens), "scores of other tokens")
-        scores = choice.prompt_logprobs or []
-        require(len(scores) == len(tokens), f"{len(scores)} scores of {len(tokens)} tokens")
-        said = _said(choice, top_n)
-        require(len(said) == 1, "no token after the draft")
-        # Values of another request or another place do not have these tokens, at least not all.
-        aligned = zip(tokens[1:], scores[1:], strict=True)
-        require(all(e is not None and t in e for t, e in aligned), "scores of other tokens")
-        of_draft = [{t: e.logprob for t, e in (s or {}).items()} for s in scores[len(text) :]]
-        logprobs = tuple(entry[token] for token, entry in zip(draft, of_draft, strict=True))
-        return Scored(logprobs, (*(_top(e, top_n) for e in of_draft), said[0].top), said[0])
-
-    def draw(self, text: Sequence[int], n: int) -> Request:
-        request = self._request(text, RAW, 1, 0)
-        request.body["n"] = n
-        return request
-
-    def drawn(self, answer: Any, n: int) -> list[Drawn]:
-        choices = parsed(_Answer, answer, "draws").choices
-        said = [s for choice in choices for s in _said(choice, 0)]
-        require(len(said) == n, f"{len(said)} draws of {n}")
-        return [Drawn(s.token, math.exp(s.logprob)) for s in said]
-
-    def stream(self, text: Sequence[int], drawing: Drawing, max_tokens: int, top_n: int) -> Request:
-        request = self._request(text, drawing, max_tokens, top_n)
-        request.body["stream"] = True
-        return request
-
-    def events(self, top_n: int) -> _Events:
-        return _Events(top_n)
-
-    def encode(self, text: str) -> Request:
-        request = self._request([], RAW, 1, 0)
-        request.body["prompt"] = text
-        return request
-
-    def encoded(self, answer: Any) -> list[int]:
-        return self._choice(answer).prompt_token_ids or []
-
-    def _choice(self, answer: Any) -> _Choice:
-        choices = parsed(_Answer, answer, "scores").choices
-        require(len(choices) == 1, "no answer")
-        return choices[0]
-
-    def _request(
-        self, tokens: Sequence[int], drawing: Drawing, max_tokens: int, top_n: int
+    def request(
+        self,
+        prompt: Sequence[int] | str,
+        drawing: Drawing = RAW,
+        *,
+        max_tokens: int = 1,
+        top_n: int = 0,
+        n: int = 1,
     ) -> Request:
         params = drawing.params
         body: dict[str, Any] = {
             "model": self._model,
-            "prompt": list(tokens),
+            "prompt": prompt if isinstance(prompt, str) else list(prompt),
             "max_tokens": max_tokens,
+            "n": n,
             "temperature": params.temperature,
             "top_k": params.top_k,
             "top_p": params.top_p or 1e-6,
@@ -146,44 +97,51 @@ class VLLM:
             body["seed"] = params.seed % _SEEDS
         return Request("/v1/completions", body)
 
+    def said(self, answer: Any, top_n: int) -> list[Said]:
+        return [_said(choice, top_n) for choice in parsed(_Answer, answer).choices]
 
-class _Events:
-    def __init__(self, top_n: int) -> None:
-        self._top_n = top_n
-        self.finished = False
+    def score(self, text: Sequence[int], draft: Sequence[int], top_n: int) -> Request:
+        if self._scale_out and top_n == 0:
+            return vllm_tokens.request(self._model, text, draft)
+        request = self.request([*text, *draft], top_n=top_n)
+        request.body["prompt_logprobs"] = top_n
+        return request
 
-    def read(self, data: str) -> list[ServerToken]:
-        content = json.loads(data)
-        if isinstance(content, dict) and "error" in content:
-            raise ScoresError(f"the server reports an error: {content['error']}")
-        said = []
-        for choice in parsed(_Answer, content, "an event").choices[:1]:
-            said += _said(choice, self._top_n)
-            require(choice.finish_reason != "abort", "aborted")
-            self.finished |= choice.finish_reason is not None
-        return said
+    def scored(self, answer: Any, text: Sequence[int], draft: Sequence[int], top_n: int) -> Scored:
+        if self._scale_out and top_n == 0:
+            return vllm_tokens.scored(answer, draft)
+        choice = _only_choice(answer)
+        tokens = [*text, *draft]
+        require(choice.prompt_token_ids in (None, tokens), "scores of other tokens")
+        scores = choice.prompt_logprobs or []
+        require(len(scores) == len(tokens), f"{len(scores)} scores of {len(tokens)} tokens")
+        said = _said(choice, top_n).tokens
+        require(len(said) == 1, "no token after the draft")
+        # Values of another request or another place do not have these tokens, at least not all.
+        aligned = zip(tokens[1:], scores[1:], strict=True)
+        require(all(e is not None and t in e for t, e in aligned), "scores of other tokens")
+        of_draft = [{t: e.logprob for t, e in (s or {}).items()} for s in scores[len(text) :]]
+        logprobs = tuple(entry[token] for token, entry in zip(draft, of_draft, strict=True))
+        return Scored(logprobs, (*(best(e, top_n) for e in of_draft), said[0].top), said[0])
+
+    def encoded(self, answer: Any) -> list[int]:
+        return _only_choice(answer).prompt_token_ids or []
 
 
-def _said(choice: _Choice, top_n: int) -> list[ServerToken]:
+def _only_choice(answer: Any) -> _Choice:
+    choices = parsed(_Answer, answer).choices
+    require(len(choices) == 1, "no answer")
+    return choices[0]
+
+
+def _said(choice: _Choice, top_n: int) -> Said:
+    require(choice.finish_reason != "abort", "aborted")
     found = choice.logprobs or _Logprobs()
     ids = [_id(token) for token in found.tokens]
     require(choice.token_ids in (None, ids), "log-probabilities of other tokens")
-    require(len(found.token_logprobs) == len(ids), "log-probabilities are missing")
-    tops = (found.top_logprobs if top_n else None) or [None] * len(ids)
-    require(len(tops) == len(ids), "most probable tokens are missing")
-    said = []
-    for token, logprob, top in zip(ids, found.token_logprobs, tops, strict=True):
-        require(logprob is not None, "a log-probability is missing")
-        assert logprob is not None
-        row = _top({_id(t): p for t, p in (top or {}).items()}, top_n)
-        said.append(ServerToken(token, logprob, row))
-    return said
-
-
-def _top(logprobs: Mapping[int, float], top_n: int) -> TopN:
-    """The `top_n` best; a token that was asked for may come with them."""
-    best = sorted(logprobs.items(), key=lambda entry: (-entry[1], entry[0]))
-    return TopN(tuple(best[:top_n])).checked(top_n)
+    tops = [{_id(t): p for t, p in (top or {}).items()} for top in found.top_logprobs or []]
+    tokens = server_tokens(ids, found.token_logprobs, tops, top_n)
+    return Said(tokens, choice.finish_reason is not None)
 
 
 def _id(written: str) -> int:

@@ -53,7 +53,7 @@ def request(model: str, text: Sequence[int], draft: Sequence[int]) -> Request:
 
 def scored(answer: Any, draft: Sequence[int]) -> Scored:
     """Raises ScoresError."""
-    found = parsed(_Answer, answer, "scores")
+    found = parsed(_Answer, answer)
     logprobs = _matrix(found.prompt_token_id_logprobs) if draft else np.empty((0, 1))
     require(logprobs.shape == (len(draft), 1), "too few scores, or too many")
     require(bool((logprobs <= 0).all()), "scores that are no log-probabilities")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -73,7 +74,7 @@ def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bo
             result |= {"draft": draft, "drafts_reach_it": way}
         result["expected_gain"] = gain
         if scores is not None:
-            told = scores.as_json() if isinstance(scores, Capabilities) else None
+            told = asdict(scores) if isinstance(scores, Capabilities) else None
             result |= {"capabilities": told, "cannot_verify": None if told else scores}
         click.echo(json.dumps(result, indent=2))
     else:

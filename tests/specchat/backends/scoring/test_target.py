@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from specchat.backends.scoring.client import ScoringClient
-from specchat.backends.scoring.dialect import Dialect, ServerToken
+from specchat.backends.scoring.dialect import Dialect, Events, ServerToken
 from specchat.backends.scoring.sglang import SGLang
 from specchat.backends.scoring.target import ScoringTarget, Verification
 from specchat.backends.scoring.vllm import VLLM
@@ -385,4 +385,4 @@ HUGE = "1" + "0" * 30
 )
 def test_events_that_cannot_be_right_are_refused(dialect: Dialect, event: str) -> None:
     with pytest.raises(ScoresError):
-        dialect.events(0).read(event)
+        Events(dialect, 0).read(event)
