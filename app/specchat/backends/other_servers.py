@@ -10,11 +10,10 @@ from threading import Event
 import httpx
 
 from specchat.backends.openai_chat.server import ChatClient, choose_model
-from specchat.backends.preparation import draft_method
+from specchat.backends.preparation import draft_method, fetch
 from specchat.backends.scoring.pair import ENGINES, ScoringServer
 from specchat.backends.trials import try_out
 from specchat.config import locations
-from specchat.models.ensure import ensure_model
 from specchat.models.registry import Profile, Registry
 from specchat.wire.address import Address, parse_address
 from specchat.wire.errors import RemoteError
@@ -65,11 +64,7 @@ def prepare_other(
     if (name := profile.draft_model) is None:
         why = NO_DRAFT_MODEL if (profile.draft or "none") != "none" else None
         return PreparedChat(chat.client, chat.model, why)
-    draft = ensure_model(
-        registry.resolve(name),
-        cancel=cancel,
-        on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
-    )
+    draft = fetch(name, registry, on_event, cancel)
     network.call(chat.client.close())
     on_event(Progress("load", 0, 0, f"whether {server.model} can verify drafts"))
     probed = probe(locations.cache_dir())

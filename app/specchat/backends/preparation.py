@@ -71,16 +71,8 @@ def prepare(
 
     tried = partial(try_out, on_event=on_event, cancel=cancel)
 
-    def fetch(name: str, offline: bool | None = offline) -> Path:
-        return ensure_model(
-            registry.resolve(name),
-            offline=offline,
-            cancel=cancel,
-            on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
-        )
-
     def examine(name: str, offline: bool | None = offline) -> _Candidate:
-        draft = read_draft(fetch(name, offline))
+        draft = read_draft(fetch(name, registry, on_event, cancel, offline=offline))
         vocabularies = require_compatible(target, draft, registry.mask_token(name))
         if vocabularies.way == "head":
             extensions.require()
@@ -92,7 +84,7 @@ def prepare(
             tried(draft)
         return draft.path, vocabularies
 
-    target = read_target(fetch(profile.target))
+    target = read_target(fetch(profile.target, registry, on_event, cancel, offline=offline))
     own_heads = _has_own_heads(profile, target)
     draft, vocabularies = None, None
     if profile.draft == "auto" and not own_heads:
@@ -109,6 +101,23 @@ def prepare(
         "mtp" if own_heads else draft_method(profile, draft is not None),
         vocabularies,
         probed.use_extra_bufts,
+    )
+
+
+def fetch(
+    name: str,
+    registry: Registry,
+    on_event: Callable[[Progress], None],
+    cancel: Event,
+    *,
+    offline: bool | None = None,
+) -> Path:
+    """As `ensure_model`, for a name that the registry knows."""
+    return ensure_model(
+        registry.resolve(name),
+        offline=offline,
+        cancel=cancel,
+        on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
     )
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -16,8 +13,7 @@ import httpx
 
 from specchat.models.errors import DownloadCancelledError, DownloadError, SourceError
 from specchat.models.growing_file import GrowingFile
-from specchat.version import __version__
-from specchat.wire.proxies import UNUSABLE, explain_proxies
+from specchat.wire.environment import make_client
 
 ATTEMPTS = 5
 """Failures in a row after which a source is given up; any progress resets the count."""
@@ -29,7 +25,6 @@ Retry-After takes precedence.
 
 LONGEST_WAIT_S = 60.0
 _CHUNK = 1 << 18
-_CA_BUNDLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 @dataclass(frozen=True)
@@ -43,39 +38,18 @@ class Remote:
 
 
 def new_client() -> httpx.Client:
-    """A client with the system's certificates and the person's own, proxies from the environment.
+    """A client for downloads, with certificates and proxies as `make_client` has them.
 
     Connecting is given up after a few seconds, so that an unreachable host costs little; a read
     that stalls is taken up again by `transfer`. Raises DownloadError.
     """
-    certificates = _certificates()
-    try:
-        return httpx.Client(
-            verify=certificates,
-            timeout=httpx.Timeout(15.0, connect=5.0),
-            follow_redirects=True,
-            mounts={"file://": _FileTransport()},
-            headers={"User-Agent": f"specchat/{__version__}", "Accept-Encoding": "identity"},
-        )
-    except UNUSABLE as error:
-        raise DownloadError(explain_proxies(error)) from error
-
-
-def _certificates() -> ssl.SSLContext:
-    """Those of `SSL_CERT_FILE`, else the system's and certifi's; and those that pip would trust."""
-    chosen = os.environ.get("SSL_CERT_FILE")
-    try:
-        context = httpx.create_ssl_context()
-    except OSError as error:
-        raise DownloadError(
-            f"the certificates in SSL_CERT_FILE={chosen} cannot be used: {error}"
-        ) from error
-    if not chosen:
-        context.load_default_certs()
-    for bundle in {os.environ.get(variable) for variable in _CA_BUNDLES} - {chosen, None, ""}:
-        with suppress(OSError, ssl.SSLError):
-            context.load_verify_locations(bundle)
-    return context
+    return make_client(
+        httpx.Client,
+        DownloadError,
+        timeout=httpx.Timeout(15.0, connect=5.0),
+        follow_redirects=True,
+        mounts={"file://": _FileTransport()},
+    )
 
 
 def get(client: httpx.Client, remote: Remote, cancel: Event) -> httpx.Response:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 from contextlib import suppress
 from typing import Any
 
 import httpx
 
-from specchat.version import __version__
 from specchat.wire.address import Address
+from specchat.wire.environment import make_client
 from specchat.wire.errors import RemoteError, TryAgainError
 from specchat.wire.keys import Key
-from specchat.wire.proxies import UNUSABLE, explain_proxies
 
 _KEEP_ALIVE_S = 120.0  # a person may think for a while; each new connection costs handshakes
 _TIMEOUT = httpx.Timeout(25.0, connect=5.0)  # a stream pings more often than that
-_CA_BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _BUSY = (408, 425, 429, 502, 503, 504)
 _RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
 
@@ -28,21 +24,16 @@ def new_client(address: Address, key: Key | None) -> httpx.AsyncClient:
     This computer is reached without a proxy, others by what the environment says. Raises
     RemoteError where that cannot be used.
     """
-    headers = {"User-Agent": f"specchat/{__version__}", "Accept-Encoding": "identity"}
-    if key is not None:
-        headers["Authorization"] = key.header()
-    certificates = _certificates() if address.base.startswith("https:") else False
-    try:
-        return httpx.AsyncClient(
-            headers=headers,
-            timeout=_TIMEOUT,
-            trust_env=not address.is_loopback,
-            follow_redirects=False,
-            verify=certificates,
-            limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
-        )
-    except UNUSABLE as error:
-        raise RemoteError(explain_proxies(error)) from error
+    return make_client(
+        httpx.AsyncClient,
+        RemoteError,
+        encrypted=address.base.startswith("https:"),
+        headers={} if key is None else {"Authorization": key.header()},
+        timeout=_TIMEOUT,
+        trust_env=not address.is_loopback,
+        follow_redirects=False,
+        limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
+    )
 
 
 def is_page(response: httpx.Response) -> bool:
@@ -103,20 +94,6 @@ def json_of(response: httpx.Response) -> Any:
         return response.json()
     except ValueError:
         raise RemoteError(f"the answer of {response.request.url} is not JSON") from None
-
-
-def _certificates() -> ssl.SSLContext:
-    try:
-        context = httpx.create_ssl_context()
-    except OSError as error:
-        chosen = os.environ.get("SSL_CERT_FILE")
-        raise RemoteError(f"SSL_CERT_FILE={chosen} cannot be used: {error}") from error
-    context.load_default_certs()
-    for variable in _CA_BUNDLES:
-        if bundle := os.environ.get(variable):
-            with suppress(OSError, ssl.SSLError):
-                context.load_verify_locations(bundle)
-    return context
 
 
 def _message(response: httpx.Response) -> str:

@@ -9,7 +9,7 @@ from threading import Event
 import httpx
 import pytest
 
-from specchat.models.errors import DownloadCancelledError, DownloadError, SourceError
+from specchat.models.errors import DownloadCancelledError, SourceError
 from specchat.models.growing_file import GrowingFile
 from specchat.models.http import Remote, get, new_client, transfer
 from support.file_server import FileServer
@@ -89,15 +89,6 @@ def test_a_file_on_this_computer_that_is_not_there_is_asked_for_once(
     missing = (tmp_path / "missing.gguf").as_uri().replace("file:///", "file://localhost/", 1)
     with pytest.raises(SourceError, match=r"missing\.gguf cannot be read: No such file[^(]*$"):
         get(client, Remote(missing), Event())
-
-
-def test_a_certificate_file_that_was_chosen_must_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "broken.pem").write_text("no certificate")
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "broken.pem"))
-    with pytest.raises(DownloadError, match=r"SSL_CERT_FILE=.*broken\.pem cannot be used"):
-        new_client()
 
 
 @pytest.mark.parametrize("variable", ["PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,10 +13,9 @@ import httpx
 
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.answer_room import answer_room
-from specchat.backends.backend import Backend, Emit, Event
-from specchat.backends.draft_model import load_draft_model
+from specchat.backends.backend import Emit, Event
+from specchat.backends.draft_model import DraftingHere, load_draft_model
 from specchat.backends.openai_chat.server import ChatClient, ChatServer
-from specchat.backends.prompts import encode_prompt
 from specchat.backends.scoring.client import ScoringClient
 from specchat.backends.scoring.dialect import Capabilities, Dialect
 from specchat.backends.scoring.proof import Proof, prove
@@ -29,16 +28,13 @@ from specchat.wire.errors import RemoteError, TryAgainError
 from specchat.wire.http import explain
 from specchat.wire.keys import Key
 from specchat.wire.network import NetworkThread
-from specengine.cache.costs import PassCosts
-from specengine.chat.chat_template import Turn
 from specengine.chat.reasoning_format import reasoning_format
 from specengine.control.controller import AdaptiveDraftLength
 from specengine.core.cancel import AbortFlag
 from specengine.core.events import Finished, Progress
 from specengine.llama.model import LlamaModel
-from specengine.llama.placement import summary
 from specengine.llama.vocab import LlamaVocab
-from specengine.load.drafting import Drafting, DraftMethod, with_length
+from specengine.load.drafting import DraftMethod, with_length
 from specengine.load.loaded_model import LoadedModel, LoadOptions
 from specengine.loop.generate import generate
 from specengine.rules import make_rule
@@ -137,7 +133,7 @@ def open_scoring(
     return ScoringPair(server, client, proof, loaded, method, network, abort, notices)
 
 
-class ScoringPair(Backend[Sequence[int]]):
+class ScoringPair(DraftingHere):
     """As `specengine.load.pair.Pair`; made, used and closed in the engine thread."""
 
     def __init__(
@@ -152,17 +148,15 @@ class ScoringPair(Backend[Sequence[int]]):
         notices: list[str],
     ) -> None:
         """`notices`: what a person should know about how the draft model was loaded."""
+        super().__init__(draft.model, server.n_ctx, method, draft)
         self.abort = abort
         self.notices = notices
-        self.method = method
-        self.vocab = draft.vocab
         self._server = server
         self._client = client
-        self._draft = draft
+        self._model = draft
         self._network = network
         self._capabilities: Capabilities = proof.capabilities
         self._target_costs = proof.costs
-        self._drafting = Drafting(self.vocab, draft)
         self._controllers: dict[tuple[Way, int], AdaptiveDraftLength] = {}
 
     @property
@@ -178,41 +172,12 @@ class ScoringPair(Backend[Sequence[int]]):
             moot={"reproducible": f"{name} rounds by its load: texts may differ at near-ties"},
         )
 
-    @property
-    def n_ctx(self) -> int:
-        return self._server.n_ctx
-
-    @property
-    def chat_template(self) -> str | None:
-        return self._draft.model.chat_template
-
-    @property
-    def placement(self) -> str:
-        """As `Pair.placement`, of the draft model."""
-        return summary({"draft": self._draft.placement})
-
-    @property
-    def files(self) -> list[Path]:
-        return [self._draft.model.path]
-
-    @property
-    def costs(self) -> dict[str, PassCosts]:
-        return {self._draft.costs_name: self._draft.context.costs}
-
     def calibrate(self, options: AnswerOptions, emit: Emit) -> bool:
-        if not options.drafting or options.draft_length is not None or self._draft.is_calibrated:
+        if not options.drafting or options.draft_length is not None or self._model.is_calibrated:
             return False
         emit(Progress("measure", 0, 0, "this machine"))
-        self._draft.calibrate()
+        self._model.calibrate()
         return True
-
-    def remember(self, texts: Iterable[Sequence[int]]) -> None:
-        self._drafting.remember(texts)
-
-    def encode(
-        self, turns: Sequence[Turn], options: AnswerOptions
-    ) -> tuple[Sequence[int], tuple[str, ...]]:
-        return encode_prompt(self, turns, options)
 
     def answer(self, prompt: Sequence[int], options: AnswerOptions, emit: Emit) -> Iterator[Event]:
         """The sampling settings decide how drafts are verified. `emit` hears why nothing comes,
@@ -274,7 +239,7 @@ class ScoringPair(Backend[Sequence[int]]):
                 yield event
 
     def close(self) -> None:
-        self._draft.close()
+        self._model.close()
         self._network.call(self._client.close())
 
     def _top_n(self, way: Way, sampling: SamplingParams) -> int:

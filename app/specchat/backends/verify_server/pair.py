@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.answer_room import answer_room
-from specchat.backends.backend import Backend, Emit
-from specchat.backends.draft_model import load_draft_model
-from specchat.backends.prompts import encode_prompt
+from specchat.backends.backend import Emit
+from specchat.backends.draft_model import DraftingHere, load_draft_model
 from specchat.backends.support import SAMPLING, TOKENS, Support
 from specchat.backends.verify_server.preparation import PreparedRemote
 from specchat.backends.verify_server.stream import Connection, OnLoss, RemoteStream, Request
 from specchat.backends.verify_server.vocabulary import load_vocabulary
 from specchat.wire.errors import RemoteError
 from specchat.wire.network import NetworkThread
-from specengine.cache.costs import PassCosts
-from specengine.chat.chat_template import Turn
 from specengine.chat.reasoning_format import reasoning_format
 from specengine.core.cancel import AbortFlag
 from specengine.llama.grammar import Grammar
-from specengine.llama.placement import summary
-from specengine.load.drafting import Drafting
 from specengine.load.loaded_model import LoadedModel, LoadOptions
 from specengine.load.request import AnswerRequest
 from specengine.rules import make_rule
@@ -65,7 +59,7 @@ class RemoteOptions:
     """Send keys where everybody on the way can read them, too."""
 
 
-class RemotePair(Backend[Sequence[int]]):
+class RemotePair(DraftingHere):
     """Made, used and closed in the engine thread."""
 
     def __init__(
@@ -80,10 +74,8 @@ class RemotePair(Backend[Sequence[int]]):
     ) -> None:
         """Raises RemoteError, ModelFileError, BackendError, CancelledError."""
         self.abort = abort
-        self.method = ready.method
         self._network = network
         self._remote = remote
-        self._n_ctx = ready.n_ctx
         bitwise = {"reproducible"} if ready.reproducible else set()
         self._support = Support(
             SAMPLING | TOKENS | ready.features | bitwise,
@@ -91,54 +83,22 @@ class RemotePair(Backend[Sequence[int]]):
             moot={"reproducible": _NOT_REPRODUCIBLE},
         )
         self._connection = Connection(ready.server, ready.fingerprint)
-        self._draft: LoadedModel | None = None
         self._vocabulary = load_vocabulary(ready.vocabulary, ready.fingerprint)
-        self.vocab = self._vocabulary.vocab
-        self.notices: list[str] = []
-        """What a person should know about how the draft model was loaded."""
+        self.notices = []
+        draft: LoadedModel | None = None
         if ready.draft is not None:
             try:
-                self._draft = load_draft_model(
+                draft = load_draft_model(
                     ready.draft, options, abort.child(), on_progress, self.notices.append
                 )
             except BaseException:
                 self._vocabulary.close()
                 raise
-        self._drafting = Drafting(self.vocab, self._draft, ready.vocabularies)
+        super().__init__(self._vocabulary, ready.n_ctx, ready.method, draft, ready.vocabularies)
 
     @property
     def support(self) -> Support:
         return self._support
-
-    @property
-    def placement(self) -> str:
-        """As `Pair.placement`, of the draft model alone."""
-        return summary({"draft": self._draft.placement if self._draft is not None else None})
-
-    @property
-    def n_ctx(self) -> int:
-        return self._n_ctx
-
-    @property
-    def chat_template(self) -> str | None:
-        return self._vocabulary.chat_template
-
-    @property
-    def files(self) -> list[Path]:
-        """The draft model's, where there is one."""
-        return [] if self._draft is None else [self._draft.model.path]
-
-    @property
-    def costs(self) -> dict[str, PassCosts]:
-        return {} if self._draft is None else {self._draft.costs_name: self._draft.context.costs}
-
-    def remember(self, texts: Iterable[Sequence[int]]) -> None:
-        self._drafting.remember(texts)
-
-    def encode(
-        self, turns: Sequence[Turn], options: AnswerOptions
-    ) -> tuple[Sequence[int], tuple[str, ...]]:
-        return encode_prompt(self, turns, options)
 
     def answer(self, prompt: Sequence[int], options: AnswerOptions, emit: Emit) -> Iterator[Event]:
         """Goes on with `options.begun`, where there is one, and verifies what of it is not.

@@ -10,13 +10,12 @@ from threading import Event
 import httpx
 
 from specchat.backends.other_servers import PreparedChat, PreparedScoring, prepare_other
-from specchat.backends.preparation import draft_method
+from specchat.backends.preparation import draft_method, fetch
 from specchat.backends.trials import try_out
 from specchat.backends.verify_server.client import ServedModelInfo, ServedProfile, VerifyServer
 from specchat.backends.verify_server.vocabulary import fetch_vocabulary, try_vocabulary
 from specchat.config import locations
 from specchat.config.installation import explain_probe
-from specchat.models.ensure import ensure_model
 from specchat.models.memory import require_memory
 from specchat.models.registry import Profile, Registry
 from specchat.wire.address import Address, parse_address
@@ -73,12 +72,7 @@ def prepare_remote(
     vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))
     draft, vocabularies = None, None
     if name := profile.draft_model:
-        path = ensure_model(
-            registry.resolve(name),
-            cancel=cancel,
-            on_progress=lambda done, total: on_event(Progress("download", done, total, name)),
-        )
-        draft = read_draft(path)
+        draft = read_draft(fetch(name, registry, on_event, cancel))
         vocabularies = require_compatible(read_gguf(vocabulary), draft, registry.mask_token(name))
         require_memory(draft, None, model.n_ctx)
     probed = probe(locations.cache_dir())
