@@ -5,15 +5,15 @@ way of loading: the layers that are on a GPU, weights that are not repacked.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, OnErrorOmit, RootModel, ValidationError
+from pydantic import BaseModel, Field, OnErrorOmit, RootModel, ValidationError
 
 from specengine.cache.costs import PassCosts
+from specengine.cache.measurement import Measurement
 from specengine.llama.probe import build_key
 from specengine.llama.threads import default_threads
 
@@ -23,8 +23,17 @@ Width = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, lt=_LONGEST_S)]
 
 
-class _Costs(RootModel[dict[str, OnErrorOmit[dict[OnErrorOmit[Width], OnErrorOmit[Seconds]]]]]):
-    """Seconds by width, under a key for each model. What cannot be is left out."""
+class KeptCosts(BaseModel):
+    """What is known of one model, and when and under what conditions it was measured."""
+
+    seconds: dict[OnErrorOmit[Width], OnErrorOmit[Seconds]] = Field(min_length=1)
+    """By width of the pass; the latest answers have their share in them."""
+    measured: Measurement | None = None
+    """None where no calibration but answers alone have taught it."""
+
+
+class _File(RootModel[dict[str, OnErrorOmit[KeptCosts]]]):
+    """By a key for each model. What cannot be is left out, and what earlier versions wrote."""
 
 
 class CostStore:
@@ -39,36 +48,50 @@ class CostStore:
         """What is known of `models`, however they were loaded, by `placement.costs_name`."""
         known = self._read()
         return {
-            name + key.removeprefix(own): costs
+            name + key.removeprefix(own): costs.seconds
             for name, own in self._keys(models)
             for key, costs in known.items()
             if _is_of(key, own)
         }
 
+    def here(self) -> dict[str, KeptCosts]:
+        """All that is known of passes on this machine, with so many threads, by
+        `placement.costs_name`.
+        """
+        found = {}
+        for key, costs in self._read().items():
+            file, here, way = key.partition(f" {self._machine}")
+            if here:
+                found[file.rpartition(" ")[0] + way] = costs
+        return found
+
     def save(self, models: Sequence[Path], costs: Mapping[str, PassCosts]) -> None:
         """Remember `costs` of `models`, by `placement.costs_name`. A folder that cannot be written
         costs a measurement.
         """
-        new = {
-            own + name.removeprefix(model): possible
-            for model, own in self._keys(models)
-            for name, learned in costs.items()
-            if _is_of(name, model) and (possible := _possible(learned))
-        }
+        known = self._read()
+        new = {}
+        for model, own in self._keys(models):
+            for name, learned in costs.items():
+                seconds = _possible(learned)
+                if seconds and _is_of(name, model):
+                    key = own + name.removeprefix(model)
+                    earlier = known[key].measured if key in known else None
+                    measured = learned.measured_in or earlier
+                    new[key] = KeptCosts(seconds=seconds, measured=measured)
         if not new:
             return
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             file = self._file.with_suffix(".new")
-            file.write_text(json.dumps(self._read() | new), encoding="utf-8")
+            file.write_text(_File(known | new).model_dump_json(), encoding="utf-8")
             file.replace(self._file)
 
-    def _read(self) -> dict[str, dict[int, float]]:
+    def _read(self) -> dict[str, KeptCosts]:
         try:
-            known = _Costs.model_validate_json(self._file.read_bytes()).root
+            return _File.model_validate_json(self._file.read_bytes()).root
         except (OSError, ValidationError):
             return {}
-        return {key: costs for key, costs in known.items() if costs}
 
     def _keys(self, models: Sequence[Path]) -> list[tuple[str, str]]:
         """The name of each of `models` that is there, and its key as it is loaded by default."""

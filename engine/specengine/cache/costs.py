@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from specengine.cache.measurement import Measurement
+
 _OWN = 0.2  # how far a pass moves the estimate of its own width
 _OTHERS = 0.1  # … and, in proportion, that of all others: context and load change them together
 _STALE = 32  # passes over one token after which the costs of wider ones are in doubt
@@ -40,6 +42,8 @@ class PassCosts:
         self._narrow = 0  # passes over one token since the last wider one
         self._seen = math.inf  # wider ones since they were in doubt
         self._tables: dict[int, list[int]] = {}
+        self.measured_in: Measurement | None = None
+        """The last calibration in this process, where there was one."""
         self._prompt_token_s: float | None = None  # in long passes
         for width in known.keys() - self._shares.keys():
             self._prompt_token_s = known[width] / width

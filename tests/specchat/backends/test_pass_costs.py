@@ -1,11 +1,13 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from specchat.backends import pass_costs
-from specchat.backends.pass_costs import CostStore
+from specchat.backends.pass_costs import CostStore, KeptCosts
 from specengine.cache.costs import PassCosts
+from specengine.cache.measurement import Measurement
 from specengine.llama.threads import default_threads
 
 
@@ -74,15 +76,50 @@ def test_computers_that_share_a_home_measure_each_for_itself(
 def test_one_damaged_value_is_measured_anew_and_costs_no_other(tmp_path: Path, costs: str) -> None:
     target, draft = model(tmp_path, "t.gguf"), model(tmp_path, "d.gguf")
     file = tmp_path / "costs.json"
-    file.write_text(
-        f'{{"t.gguf 10 2 AMX": {{"1": {costs}, "5": 0.2}}, "x": {costs}, '
-        f'"t.gguf 10 2 AMX not repacked": {{"1": {costs}}}, "d.gguf 10 2 AMX": {{"0": 1, "1": 1}}}}'
-    )
+    kept = {
+        "t.gguf 10 2 AMX": f'{{"1": {costs}, "5": 0.2}}',
+        "t.gguf 10 2 AMX not repacked": f'{{"1": {costs}}}',
+        "d.gguf 10 2 AMX": '{"0": 1, "1": 1}',
+    }
+    entries = [f'"{key}": {{"seconds": {seconds}}}' for key, seconds in kept.items()]
+    file.write_text(f'{{"x": {costs}, {", ".join(entries)}}}')
     store = CostStore(file, 2)
     known = {"t.gguf": {5: 0.2}, "d.gguf": {1: 1.0}}
     assert store.load([target, draft]) == known
     store.save([draft], {"d.gguf": PassCosts({1: 2.0})})
     assert store.load([target, draft]) == known | {"d.gguf": {1: 2.0}}
+
+
+def test_it_is_kept_when_and_how_passes_were_measured_until_they_are_measured_again(
+    tmp_path: Path,
+) -> None:
+    target, file = model(tmp_path, "t 1.gguf"), tmp_path / "costs.json"
+    once = Measurement(at=1.8e9, passes=24, spread=0.02, drift=0.5, load=None)
+    learned = PassCosts({1: 0.1})
+    learned.measured_in = once
+    on_gpu = "t 1.gguf 12 on CUDA0 NVIDIA H200"
+    CostStore(file, 2).save([target], {"t 1.gguf": learned, on_gpu: PassCosts({1: 0.05})})
+    store = CostStore(file, 2)
+    assert store.here() == {
+        "t 1.gguf": KeptCosts(seconds={1: 0.1}, measured=once),
+        on_gpu: KeptCosts(seconds={1: 0.05}),
+    }
+    assert CostStore(file, 1).here() == {}
+    store.save([target], {"t 1.gguf": PassCosts({1: 0.2})})
+    assert store.here()["t 1.gguf"] == KeptCosts(seconds={1: 0.2}, measured=once)
+    learned.measured_in = later = replace(once, at=1.9e9)
+    store.save([target], {"t 1.gguf": learned})
+    assert store.here()["t 1.gguf"].measured == later
+
+
+def test_what_earlier_versions_kept_is_measured_anew(tmp_path: Path) -> None:
+    target, file = model(tmp_path, "t.gguf"), tmp_path / "costs.json"
+    file.write_text('{"t.gguf 10 2 AMX": {"1": 0.1, "5": 0.2}}')
+    store = CostStore(file, 2)
+    assert not store.load([target])
+    assert not store.here()
+    store.save([target], {"t.gguf": PassCosts({1: 0.3})})
+    assert store.load([target]) == {"t.gguf": {1: 0.3}}
 
 
 def test_a_damaged_file_is_measured_anew_and_replaced(tmp_path: Path) -> None:

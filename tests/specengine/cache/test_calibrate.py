@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from specengine.cache.calibrate import calibrate, is_calibrated, measure_passes, measure_widths
 from specengine.cache.context import Context
 from specengine.cache.costs import PassCosts
+from specengine.cache.measurement import OtherProcesses
 from specengine.core.errors import CancelledError
 from specengine.core.tokens import Tokens
 from support.fakes import FakeKVCache, markov
@@ -21,6 +22,65 @@ class PricedKVCache(FakeKVCache):
         result = super().decode(tokens, pos, rows)
         self.decode_s = before + len(tokens) ** 2 / 1000 + 0.1 * first
         return result
+
+
+class BusyKVCache(PricedKVCache):
+    """While the machine is `busy`, every other pass takes three times as long."""
+
+    def __init__(self, busy: range) -> None:
+        super().__init__(markov(8, 1), 8, n_ctx=256, max_rows=17)
+        self.busy = busy
+
+    def decode(self, tokens: Tokens, pos: int, rows: slice) -> NDArray[np.float32]:
+        before = self.decode_s
+        result = super().decode(tokens, pos, rows)
+        if self.passes in self.busy and self.passes % 2:
+            self.decode_s += 2 * (self.decode_s - before)
+        return result
+
+
+@pytest.fixture(autouse=True)
+def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other processes do while the tests run."""
+    monkeypatch.setattr(OtherProcesses, "load", lambda self: None)
+
+
+def calibrated(busy: range) -> PassCosts:
+    context = Context(BusyKVCache(busy))
+    calibrate(context, budget_s=60)
+    return context.costs
+
+
+def test_on_a_quiet_machine_each_width_is_timed_twice() -> None:
+    measured = calibrated(range(0)).measured_in
+    assert measured is not None
+    assert (measured.passes, measured.is_noisy) == (2 * 12, False)
+    assert (measured.spread, measured.drift) == pytest.approx((0, 0))
+
+
+def test_on_a_busy_machine_passes_are_timed_again_and_the_quickest_count() -> None:
+    costs = calibrated(range(80))
+    measured = costs.measured_in
+    assert measured is not None
+    assert measured.passes > 2 * 12
+    assert not measured.is_noisy
+    assert costs.as_dict()[9] == pytest.approx(0.081)
+
+
+def test_a_machine_that_stays_busy_is_measured_three_times_and_said_to_be() -> None:
+    class Slowing(PricedKVCache):
+        def decode(self, tokens: Tokens, pos: int, rows: slice) -> NDArray[np.float32]:
+            before = self.decode_s
+            result = super().decode(tokens, pos, rows)
+            self.decode_s = before + (self.decode_s - before) * 1.1**self.passes
+            return result
+
+    context = Context(Slowing(markov(8, 1), 8, n_ctx=256, max_rows=17))
+    calibrate(context, budget_s=60)
+    measured = context.costs.measured_in
+    assert measured is not None
+    assert (measured.passes, measured.is_noisy) == (3 * 2 * 12, True)
+    assert measured.drift > 1
 
 
 def test_measured_passes_cost_what_their_second_run_costs() -> None:
