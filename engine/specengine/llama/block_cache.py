@@ -14,7 +14,6 @@ from specengine.cache.context import Logits
 from specengine.cache.features import Features
 from specengine.files.block_heads import BlockShape
 from specengine.llama import extensions
-from specengine.llama.batch import read_logits
 from specengine.llama.head_cache import CompanionCache
 from specengine.llama.model import LlamaModel
 
@@ -48,10 +47,11 @@ class BlockCache(CompanionCache):
         shape = self._shape
         tokens = np.full(k if shape.anchored else k + 1, shape.mask, dtype=np.int32)
         tokens[0] = last
-        self._call(self._llama.llama_decode, tokens, None, pos, output=not shape.n_candidates)
-        if shape.n_candidates:
+        has_logits = not shape.n_candidates
+        address = self._call(self._llama.llama_decode, tokens, None, pos, output=has_logits)
+        if not has_logits:
             return _Lattice(self._hidden(k + 1)[1:], shape.n_candidates, self.n_vocab)
-        return _Independent(read_logits(self.handle, len(tokens), self.n_vocab)[-k:])
+        return _Independent(self._rows(address, len(tokens))[-k:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -11,16 +10,14 @@ import numpy as np
 
 from specengine.cache.context import Logits
 from specengine.cache.features import Features
-from specengine.core.cancel import AbortFlag
 from specengine.core.errors import BackendError
 from specengine.core.tokens import Tokens
-from specengine.llama import extensions, library
-from specengine.llama.abort import abort_by
-from specengine.llama.batch import failed_pass, read_logits
+from specengine.llama import extensions
+from specengine.llama.batch import pointer
+from specengine.llama.context import LlamaContext
 from specengine.llama.model import LlamaModel
 
 _N_BATCH = 64  # llama.cpp makes room for the logits of each row of a batch
-_PADDING_CELLS = 64
 
 
 class HeadModel(LlamaModel):
@@ -30,52 +27,20 @@ class HeadModel(LlamaModel):
         return True
 
 
-class CompanionCache:
-    """The context of a head beside that of its target. Every call must come from the thread that
-    created it.
-    """
+class CompanionCache(LlamaContext):
+    """The context of a head beside that of its target."""
 
-    def __init__(
-        self,
-        model: LlamaModel,
-        target: Any,
-        *,
-        n_ctx: int,
-        n_threads: int,
-        abort: AbortFlag,
-        flash_attention: bool = False,
-        context_type: int = 0,
-    ) -> None:
+    def __init__(self, model: LlamaModel, target: Any, **settings: Any) -> None:
         """`target`: the target's llama.cpp context, which must outlive this one: the head may
-        borrow its embeddings and its output matrix. Raises ModelFileError, OutOfMemoryError or
-        BackendError.
+        borrow its embeddings and its output matrix. `settings` as for `LlamaContext`. Raises
+        ModelFileError, OutOfMemoryError or BackendError.
         """
-        llama = library.load()
         self._get_hidden = extensions.function("llama_get_embeddings_nextn")
-        self._llama = llama
-        self.n_ctx = n_ctx
-        self.n_vocab = model.vocab.size
-        self.n_batch = _N_BATCH
-        self.n_embd = int(llama.llama_model_n_embd(model.handle))
-        self.decode_s = 0.0
-        self._abort = abort  # llama.cpp keeps only its address
-        params = llama.llama_context_default_params()
-        params.n_ctx = n_ctx + _PADDING_CELLS
-        params.n_batch = params.n_ubatch = params.n_outputs_max = _N_BATCH
-        params.n_threads = params.n_threads_batch = n_threads
-        params.flash_attn_type = int(flash_attention)
-        abort_by(params, abort, llama)
-        params.no_perf = True
-        params.ctx_other = target
-        params.ctx_type = context_type
-        library.clear_errors()
-        self.handle: Any = llama.llama_init_from_model(model.handle, params)
-        if not self.handle:
-            raise library.no_context(n_ctx, model.path.name)
-        self._memory = llama.llama_get_memory(self.handle)
+        super().__init__(model, target=target, n_batch=_N_BATCH, max_rows=_N_BATCH, **settings)
+        self.n_embd = int(self._llama.llama_model_n_embd(model.handle))
 
     def truncate(self, length: int) -> None:
-        if not self._llama.llama_memory_seq_rm(self._memory, 0, length, -1):
+        if not self._remove(length):
             raise BackendError(f"llama.cpp cannot remove the rows after {length} of a head")
 
     def _call(
@@ -86,9 +51,9 @@ class CompanionCache:
         pos: int | None,
         *,
         output: bool,
-    ) -> None:
-        """One pass, at position `pos` or the next. The graphs of heads compute every row: either
-        all of them are asked for, or none.
+    ) -> int | None:
+        """One pass, at position `pos` or the next; the address of its rows. The graphs of heads
+        compute every row: either all of them are asked for, or none.
         """
         n = next(len(given) for given in (tokens, embd) if given is not None)
         rows = None if embd is None else np.ascontiguousarray(embd, dtype=np.float32)
@@ -97,28 +62,18 @@ class CompanionCache:
         outputs = np.full(n, output, dtype=np.int8)
         batch = self._llama.llama_batch(
             n_tokens=n,
-            token=None if ids is None else _pointer(ids, ctypes.c_int32),
-            embd=None if rows is None else _pointer(rows, ctypes.c_float),
-            pos=None if positions is None else _pointer(positions, ctypes.c_int32),
-            logits=_pointer(outputs, ctypes.c_int8),
+            token=None if ids is None else pointer(ids, ctypes.c_int32),
+            embd=None if rows is None else pointer(rows, ctypes.c_float),
+            pos=None if positions is None else pointer(positions, ctypes.c_int32),
+            logits=pointer(outputs, ctypes.c_int8),
         )
-        started = time.perf_counter()
-        status = function(self.handle, batch)
-        self._llama.llama_synchronize(self.handle)
-        self.decode_s += time.perf_counter() - started
-        if status != 0:
-            raise failed_pass(status, f"{n} rows of a head")
+        return self._pass(function, batch, f"{n} rows of a head")
 
     def _hidden(self, n: int) -> Features:
         """What the last pass left for the next head step: a view of shape (n, n_embd)."""
         shape = (n, self.n_embd)
         rows: Features = np.ctypeslib.as_array(self._get_hidden(self.handle), shape=shape)
         return rows
-
-    def close(self) -> None:
-        if self.handle:
-            self._llama.llama_free(self.handle)
-            self.handle = None
 
 
 class HeadCache(CompanionCache, ABC):
@@ -142,10 +97,8 @@ class HeadCache(CompanionCache, ABC):
         self, tokens: Tokens, hidden: Features, pos: int, *, drafted: int, last: bool
     ) -> tuple[Logits, Features] | None:
         n = len(tokens)
-        self._call(self._llama.llama_decode, tokens, hidden, pos, output=last)
-        if not last:
-            return None
-        return read_logits(self.handle, n, self.n_vocab)[-1], self._hidden(n)[-1:].copy()
+        address = self._call(self._llama.llama_decode, tokens, hidden, pos, output=last)
+        return (self._rows(address, n)[-1], self._hidden(n)[-1:].copy()) if last else None
 
 
 class Eagle3Cache(HeadCache):
@@ -174,7 +127,3 @@ def _positions(start: int, n: int) -> Tokens:
     positions = np.tile(np.arange(start, start + n, dtype=np.int32), 4)
     positions[3 * n :] = 0
     return positions
-
-
-def _pointer(array: np.ndarray, kind: Any) -> Any:
-    return array.ctypes.data_as(ctypes.POINTER(kind))

@@ -62,14 +62,6 @@ def failure(message: str) -> ModelFileError:
     return ModelFileError(message)
 
 
-def no_context(n_ctx: int, file: str) -> ModelFileError:
-    """What to raise where llama.cpp makes no context of `n_ctx` tokens; see `failure`."""
-    return failure(
-        f"llama.cpp cannot create a context of {n_ctx} tokens for {file}: {last_error()}; "
-        "use a smaller --ctx"
-    )
-
-
 def clear_errors() -> None:
     """Forget older errors, so that `last_error` belongs to the call that follows."""
     _log.errors.clear()

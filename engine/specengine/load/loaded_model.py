@@ -81,7 +81,7 @@ class LoadedModel:
             raise
         self.vocab = self.model.vocab
         layers = [(share.device.name, share.n_layers) for share in gpu]
-        self._parameters = f"{self._cache.layout} {options.use_extra_bufts} {layers}"
+        self._parameters = f"{self._cache.n_ctx} {options.use_extra_bufts} {layers}"
         self.context = Context(self._cache, costs=PassCosts(options.costs.get(self.costs_name)))
 
     @property

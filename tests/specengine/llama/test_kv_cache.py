@@ -1,4 +1,4 @@
-"""What a cache owes to whoever counts on it: it holds what it says, and gives back what it took."""
+"""What a cache owes to whoever counts on it: it holds what it says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from specengine.cache.context import Context
 from specengine.core.cancel import AbortFlag
-from specengine.llama.batch import Batch
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
 from support.tiny_models import VOCABULARY, write_gemma3, write_mamba
@@ -20,25 +19,6 @@ TOKENS = np.arange(20, dtype=np.int32) % VOCABULARY
 
 def cache_of(model: LlamaModel) -> LlamaKVCache:
     return LlamaKVCache(model, n_ctx=256, n_threads=2, abort=AbortFlag(), max_rows=4)
-
-
-def test_a_closed_cache_frees_its_batch_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    freed: list[Batch] = []
-    free = Batch.close
-
-    def note(batch: Batch) -> None:
-        freed.append(batch)
-        free(batch)
-
-    monkeypatch.setattr(Batch, "close", note)
-    with LlamaModel(write_gemma3(tmp_path / "model.gguf")) as model:
-        cache = cache_of(model)
-        batch = cache._batch
-        cache.close()
-        cache.close()
-    assert freed == [batch]
 
 
 def test_of_a_model_with_a_sliding_window_nothing_is_saved(tmp_path: Path) -> None:
