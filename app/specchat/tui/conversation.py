@@ -13,9 +13,21 @@ from specengine.loop.inspection import InspectedRound
 from specengine.stream.unverified import PartialAnswer
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What there is of a message at one moment; an answer goes on meanwhile."""
+
+    text: str
+    tokens: tuple[int, ...] = ()
+    status: Status = "done"
+    stats: dict[str, Any] | None = None
+    unverified: Unverified | None = None
+    replaced: tuple[Version, ...] = ()
+
+
 @dataclass(eq=False, slots=True)
 class Entry:
-    """A message. The `stored_…` fields say how much of it the store has; `recorder` sets them."""
+    """A message of the branch on the screen."""
 
     role: Role
     text: str = ""
@@ -32,16 +44,9 @@ class Entry:
     """Other versions, which were shown and in whose place the target said this."""
     place: tuple[int, int] = (1, 1)
     """Which it is of how many versions."""
-    revision: int = 0
-    """Counts changes of what was there already."""
-
     stored_id: int | None = None
-    stored_length: int = 0
-    stored_tokens: int = 0
-    stored_status: Status | None = None
-    stored_unverified: Unverified | None = None
-    stored_replaced: int = 0
-    stored_revision: int = 0
+    stored: Snapshot | None = None
+    """What the store has of it, under `stored_id`; `recorder` sets both."""
 
     def add(self, chunk: Chunk) -> None:
         """What a round added."""
@@ -55,7 +60,6 @@ class Entry:
         self.unverified = event.now.unverified
         if event.replaced is not None:
             self.replaced.append(event.replaced)
-            self.revision += 1
 
     def finish(self, finished: Finished, status: Status) -> None:
         """It has ended, as `finished` has it."""
@@ -64,13 +68,21 @@ class Entry:
         if finished.text:
             self.text, self.tokens = finished.text, list(finished.tokens)
             self.unverified = finished.unverified
-        self.revision += 1
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            self.text,
+            tuple(self.tokens),
+            self.status,
+            self.stats,
+            self.unverified,
+            tuple(self.replaced),
+        )
 
     def forget_stored(self) -> None:
         """The store has nothing of it any more."""
         self.place = (1, 1)
-        self.stored_id = self.stored_status = self.stored_unverified = None
-        self.stored_length = self.stored_tokens = self.stored_replaced = self.stored_revision = 0
+        self.stored_id = self.stored = None
 
     @property
     def begun(self) -> PartialAnswer | None:
@@ -80,7 +92,7 @@ class Entry:
 
     @classmethod
     def from_message(cls, message: Message) -> Self:
-        return cls(
+        entry = cls(
             role=message.role,
             text=message.text,
             tokens=list(message.tokens),
@@ -88,12 +100,10 @@ class Entry:
             model=message.model,
             stats=message.stats,
             unverified=message.unverified,
-            stored_unverified=message.unverified,
             stored_id=message.id,
-            stored_length=len(message.text),
-            stored_tokens=len(message.tokens),
-            stored_status=message.status,
         )
+        entry.stored = entry.snapshot()
+        return entry
 
 
 class Conversation:
