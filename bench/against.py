@@ -22,7 +22,7 @@ from specchat.cli.main import run_program
 @click.argument("against", metavar="llama-server|PATH")
 @comparison_options
 def command(against: str, **flags: Any) -> int:
-    """Measure this pair and llama-server on this machine, side by side and in turn.
+    """Measure this pair and llama-server on this machine, side by side.
 
     It is the one of the package xllamacpp, or the first on PATH; PATH names another one.
     """

@@ -21,11 +21,10 @@ from specchat.cli.bench_options import (
     result_options,
     subject_of,
     truncation_of,
-    truncation_options,
 )
 from specchat.cli.bench_result import ResultFile, finish
 from specchat.cli.main import run_program
-from specchat.cli.options import profile_options
+from specchat.cli.options import profile_options, truncation_options
 from specengine.sampling import SamplingParams
 
 

@@ -37,18 +37,8 @@ def prompt_options(command: F) -> F:
             "--prompts",
             metavar="FILE",
             type=click.Path(path_type=Path),
-            help="JSON lines with id, category, and prompt or turns, in place of the suite.",
+            help="JSON lines with id, category, and prompt or turns, instead of the suite.",
         ),
-    )
-
-
-def truncation_options(command: F) -> F:
-    """Which tokens are drawn from, above temperature 0."""
-    return with_options(
-        command,
-        click.option("--top-k", type=int, help="Keep the k most probable tokens; 0 is off."),
-        click.option("--top-p", type=float, help="Keep the most probable mass p; 1 is off."),
-        click.option("--min-p", type=float, help="Drop below p of the most probable; 0 is off."),
     )
 
 
@@ -57,9 +47,12 @@ def result_options(command: F) -> F:
     return with_options(
         command,
         click.option(
-            "--output", metavar="FILE", type=click.Path(path_type=Path), help="Keep the JSON."
+            "--output",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Write the result to this file, as JSON.",
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables."),
     )
 
 

@@ -1,4 +1,4 @@
-"""The command line: `specchat COMMAND`, or the chat where there is none."""
+"""The command line: `specchat COMMAND`, or the chat if no command is given."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Commands(click.Group):
 def specchat(context: click.Context, /, **flags: Any) -> None:
     """Chat with a local model, faster than the model alone.
 
-    Without a command: opens the chat; where standard input is not a terminal, answers it and exits.
+    Without a command, open the chat; if standard input is not a terminal, answer it and exit.
     """
     if context.invoked_subcommand is not None:
         _refuse_misplaced(context, context.invoked_subcommand, flags)

@@ -63,7 +63,7 @@ class DraftOption(click.Option):
         from specengine.drafters.registry import named
 
         names = ", ".join(named())
-        self.help = f"Drafter: a registry name, a GGUF file, {names}, none, or auto: what is here."
+        self.help = f"Drafter: a model's name, a GGUF file, {names}, none, or auto (what is here)."
         return super().get_help_record(ctx)
 
 
@@ -74,7 +74,7 @@ key_over_http_option = click.option(
     "--key-over-http",
     is_flag=True,
     default=None,
-    help="Send a server's key unencrypted, too: everybody on the way can read it.",
+    help="Send a server's key over plain http too, where others can read it.",
 )
 
 
@@ -88,7 +88,9 @@ def profile_options(command: F) -> F:
             help="Target and drafter that belong together; `models list` names them.",
         ),
         click.option(
-            "--target", metavar="MODEL", help="Target: a registry name, a GGUF file or an address."
+            "--target",
+            metavar="MODEL",
+            help="Target: a model's name, a GGUF file or a server's address.",
         ),
         click.option(
             "--draft",
@@ -99,7 +101,7 @@ def profile_options(command: F) -> F:
             "--system",
             type=WORDS,
             metavar="TEXT",
-            help="System message; an empty one is sent too.",
+            help="System message; an empty one is sent as such.",
         ),
         click.option("--ctx", type=int, help="Context length in tokens."),
     )
@@ -115,12 +117,30 @@ def model_options(command: F) -> F:
             "--gpu-layers",
             type=int,
             metavar="N",
-            help="Target's layers on GPUs; default: as many as fit.",
+            help="Layers of the target on GPUs; default: as many as fit.",
         ),
         click.option(
-            "--draft-gpu-layers", type=int, metavar="N", help="Draft model's layers on GPUs."
+            "--draft-gpu-layers", type=int, metavar="N", help="Layers of the draft model on GPUs."
         ),
         click.option("--offline", is_flag=True, default=None, help="Make no network connection."),
+    )
+
+
+def truncation_options(command: F) -> F:
+    """Which tokens are drawn from, above temperature 0."""
+    return with_options(
+        command,
+        click.option("--top-k", type=int, help="Keep the k most probable tokens; 0 is off."),
+        click.option(
+            "--top-p",
+            type=float,
+            help="Keep the most probable tokens up to a total of p; 1 is off.",
+        ),
+        click.option(
+            "--min-p",
+            type=float,
+            help="Drop tokens below p times the best one's probability; 0 is off.",
+        ),
     )
 
 
@@ -128,54 +148,66 @@ def answer_options(command: F) -> F:
     """How to sample, draft and end."""
     return with_options(
         command,
-        click.option("--temperature", type=float, help="0 is greedy."),
-        click.option("--top-k", type=int, help="Keep the k most probable tokens; 0 is off."),
-        click.option("--top-p", type=float, help="Keep the most probable mass p; 1 is off."),
-        click.option("--min-p", type=float, help="Drop below p of the most probable; 0 is off."),
-        click.option("--repeat-penalty", type=float, help="1 is off."),
-        click.option("--frequency-penalty", type=float, help="0 is off."),
-        click.option("--presence-penalty", type=float, help="0 is off."),
+        click.option("--temperature", type=float, help="Sampling temperature; 0 is greedy."),
+        truncation_options,
+        click.option(
+            "--repeat-penalty", type=float, help="Divide logits of recent tokens; 1 is off."
+        ),
+        click.option(
+            "--frequency-penalty", type=float, help="Lower logits per occurrence; 0 is off."
+        ),
+        click.option(
+            "--presence-penalty", type=float, help="Lower logits of tokens that occurred; 0 is off."
+        ),
         click.option(
             "--logit-bias",
             multiple=True,
             metavar="ID=BIAS",
-            help="Add to a token's logit; repeatable.",
+            help="Add BIAS to the logit of a token; repeatable.",
         ),
         click.option(
-            "--grammar", type=WORDS, metavar="GBNF|@FILE", help="The answer must follow it."
+            "--grammar",
+            type=WORDS,
+            metavar="GBNF|@FILE",
+            help="Grammar that the answer must follow.",
         ),
         click.option(
-            "--json-schema", type=WORDS, metavar="JSON|@FILE", help="The answer must satisfy it."
+            "--json-schema",
+            type=WORDS,
+            metavar="JSON|@FILE",
+            help="JSON schema that the answer must satisfy.",
         ),
-        click.option("--seed", type=int, help="Same seed, same text."),
-        click.option("--max-tokens", type=click.IntRange(min=1), help="End after so many."),
+        click.option(
+            "--seed", type=int, help="Seed of the sampling: the same seed gives the same text."
+        ),
+        click.option("--max-tokens", type=click.IntRange(min=1), help="Longest answer, in tokens."),
         click.option(
             "--stop",
             type=WORDS,
             multiple=True,
             metavar="TEXT",
-            help="End before this text; repeatable.",
+            help="End the answer before this text; repeatable.",
         ),
         click.option("--rule", type=RuleName(), help="Acceptance rule; typical is lossy."),
         click.option(
-            "--draft-max", type=click.IntRange(0, MAX_DRAFT), help="Longest draft of a round."
+            "--draft-max", type=click.IntRange(0, MAX_DRAFT), help="Most draft tokens in a round."
         ),
         click.option(
             "--draft-length",
             type=click.IntRange(0, MAX_DRAFT),
-            help="Fixed draft length; default: chosen for each round.",
+            help="Fixed number of draft tokens; default: chosen for each round.",
         ),
-        click.option("--no-draft", is_flag=True, help="The target alone."),
+        click.option("--no-draft", is_flag=True, help="Answer with the target alone."),
         click.option(
             "--on-loss",
             type=click.Choice(ON_LOSS),
-            help="If a remote target is out of reach: wait, stop, or go on with the draft model.",
+            help="If a remote target is lost: wait, stop, or go on with the draft model.",
         ),
         key_over_http_option,
         click.option(
             "--reproducible",
             is_flag=True,
-            help="The same text bit for bit; needed only if llama.cpp's kernels compute.",
+            help="Keep the text the same bit for bit; needed only with llama.cpp's kernels.",
         ),
     )
 

@@ -19,11 +19,10 @@ from specchat.cli.bench_options import (
     result_options,
     subject_of,
     truncation_of,
-    truncation_options,
 )
 from specchat.cli.bench_progress import RunProgress
 from specchat.cli.bench_result import ResultFile, finish
-from specchat.cli.options import model_options, with_options
+from specchat.cli.options import model_options, truncation_options, with_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,9 +55,11 @@ def comparison_options(command: F) -> F:
         click.option("--max-tokens", type=click.IntRange(min=2), help=f"Default: {_MAX_TOKENS}."),
         click.option("--repeat", type=click.IntRange(min=1), help=f"Default: {_REPEATS}."),
         click.option(
-            "--reproducible", is_flag=True, help="Our own sides say the same, bit for bit."
+            "--reproducible",
+            is_flag=True,
+            help="Keep the text of specchat's own sides the same, bit for bit.",
         ),
-        click.option("--busy", is_flag=True, help="Add a row with a busy neighbour process."),
+        click.option("--busy", is_flag=True, help="Measure beside a busy process, too."),
         click.option(
             "--quick", is_flag=True, help="One prompt of each category, short and greedy."
         ),
@@ -69,7 +70,7 @@ def comparison_options(command: F) -> F:
 @click.command()
 @comparison_options
 def command(**flags: Any) -> int:
-    """Measure this pair on this machine, side by side and in turn.
+    """Measure a pair on this machine against its target alone.
 
     The target alone, each drafter with a fixed draft length, and the controller answer the same
     prompts one after another. Ctrl-C ends the run and shows what it had measured.

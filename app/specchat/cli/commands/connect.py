@@ -45,15 +45,13 @@ _WAYS = {
 
 @click.command()
 @click.argument("url")
-@click.option(
-    "--draft", metavar="MODEL", help="A draft model on this computer to check against the server."
-)
+@click.option("--draft", metavar="MODEL", help="Draft model to check against the server.")
 @key_over_http_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bool) -> int:
-    """Try the server at URL: what it is, what it verifies, what the way there costs.
+    """Say what the server at URL is, what it can verify, and how long the way there takes.
 
-    Ends with exit code 1 where the draft model does not fit.
+    Exits with 1 if the draft model cannot draft for it.
     """
     settings = load_settings(key_over_http=key_over_http)
     if settings.offline:

@@ -1,4 +1,4 @@
-"""`specchat doctor`: what works here, what does not, and the command that mends it."""
+"""`specchat doctor`: what works here, what does not, and how to fix it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
 def command(as_json: bool) -> int:
-    """Say what works on this machine, what does not, and the command that mends it.
+    """Say what works on this machine, what does not, and how to fix it.
 
-    Ends with exit code 1 where something does not work.
+    Exits with 1 if something does not work.
     """
     # Late, since these imports take longer than `--help` should.
     from specchat.doctor.diagnosis import Check, diagnose

@@ -12,7 +12,7 @@ from specchat.config import locations
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
-    """Where configuration, data, models and logs are.
+    """Show where settings, chats, models and the log are.
 
     SPECCHAT_HOME moves everything, SPECCHAT_MODELS_DIR only the models.
     """

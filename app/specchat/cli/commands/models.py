@@ -1,4 +1,4 @@
-"""`specchat models`: what is known and here, fetch, compare, cut, look around, remove."""
+"""`specchat models`: list, download, check, cut, find and remove models."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.
 
 @click.group()
 def command() -> None:
-    """Models: list, fetch, compare, cut, find, remove."""
+    """List, download, check, cut, find and remove models."""
 
 
 @command.command("list")
 @_json_option
 def list_models(as_json: bool) -> None:
-    """Models and profiles that are known, and which are on this computer."""
+    """List models and profiles, and which models are on this computer."""
     registry, store = _registry(), _store()
     files = scan(store.folder)
     models = [_state(model, store, files) for model in registry.models.values()]
@@ -70,7 +70,7 @@ def list_models(as_json: bool) -> None:
 @click.argument("names", metavar="NAME|PROFILE...", nargs=-1, required=True)
 @_json_option
 def pull(names: Sequence[str], as_json: bool) -> None:
-    """Fetch models, or all that profiles need; goes on where an earlier pull stopped."""
+    """Download models, or all that profiles need; continue downloads that were stopped."""
     registry, store = _registry(), _store()
     pulled = []
     for model in _models_of(registry, names):
@@ -98,11 +98,11 @@ def pull(names: Sequence[str], as_json: bool) -> None:
     type=click.IntRange(min=64),
     default=4096,
     show_default=True,
-    help="Context length that memory is computed for.",
+    help="Context length, in tokens, to compute the memory for.",
 )
 @_json_option
 def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
-    """Whether and how DRAFT can draft for TARGET (names or GGUF files). Exits 1 where it cannot."""
+    """Say how DRAFT can draft for TARGET (names or GGUF files); exit with 1 if it cannot."""
     registry = _registry()
     pair = [
         read_target(_local_file(registry, target)),
@@ -126,7 +126,7 @@ def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
 @command.command("scan")
 @_json_option
 def scan_models(as_json: bool) -> None:
-    """GGUF files that Hugging Face, LM Studio, Ollama and llama.cpp keep on this computer."""
+    """Find the GGUF files of Hugging Face, LM Studio, Ollama and llama.cpp on this computer."""
     registry, store = _registry(), _store()
     files = [_described(found, registry, store) for found in scan(store.folder)]
     if as_json:

@@ -1,4 +1,4 @@
-"""`specchat serve`: a target for other machines."""
+"""`specchat serve`: a target model for other machines."""
 
 from __future__ import annotations
 
@@ -18,15 +18,21 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command()
 @click.option("--profile", metavar="NAME", help="Serve the target of this profile.")
-@click.option("--target", metavar="MODEL", help="Serve this model: a registry name or a GGUF file.")
+@click.option("--target", metavar="MODEL", help="Serve this model: a model's name or a GGUF file.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--port",
+    default=DEFAULT_PORT,
+    show_default=True,
+    type=click.IntRange(1, 65535),
+    help="Port to listen on.",
+)
 @click.option(
     "--places",
     default=4,
     show_default=True,
     type=click.IntRange(1, 64),
-    help="Answers generated at the same time; each has a context of its own.",
+    help="How many answers are generated at the same time, each with its own context.",
 )
 @click.option(
     "--ctx", type=click.IntRange(min=64), help="Context length of each answer, in tokens."
@@ -45,10 +51,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--grammars",
     is_flag=True,
-    help=(
-        "Accept grammars and JSON schemas from clients; a bad one can slow down everybody's "
-        "answers."
-    ),
+    help="Accept clients' grammars and JSON schemas; a bad one can slow down all answers.",
 )
 def command(
     profile: str | None,
@@ -66,7 +69,7 @@ def command(
 ) -> None:
     """Verify drafts for other machines, and answer the OpenAI protocol.
 
-    Listens beyond this computer only with a key, from SPECCHAT_SERVER_KEY or --keys.
+    Other machines can connect only if there is a key: SPECCHAT_SERVER_KEY or --keys.
     """
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key must be given together")

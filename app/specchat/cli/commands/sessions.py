@@ -1,4 +1,4 @@
-"""`specchat sessions`: the chats that were kept."""
+"""`specchat sessions`: the saved chats."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.
 
 @click.group()
 def command() -> None:
-    """Kept chats: list, search, show, export, import, remove."""
+    """List, search, show, export, import and remove saved chats."""
 
 
 @command.command("list")
 @click.option("--limit", type=click.IntRange(1), default=200, show_default=True)
 @_json_option
 def list_chats(limit: int, as_json: bool) -> None:
-    """Chats, those changed last first."""
+    """List chats, the most recent first."""
     with _store() as store:
         chats = store.chats(limit)
     if as_json:
@@ -50,7 +50,7 @@ def list_chats(limit: int, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
 @_json_option
 def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """Messages that hold all WORDS or their beginnings, whatever their case and diacritics."""
+    """Find messages with words that begin with WORDS; case and diacritics do not count."""
     with _store() as store:
         hits = store.search(" ".join(words), limit)
     if as_json:
@@ -68,7 +68,7 @@ def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
 @click.argument("chat_id", metavar="ID", type=_ID)
 @_json_option
 def show(chat_id: int, as_json: bool) -> None:
-    """A chat with all its branches."""
+    """Show a chat with all its branches."""
     with _store() as store:
         if as_json:
             click.echo(archive(store, [chat_id]).chats[0].model_dump_json(indent=2))
@@ -82,7 +82,7 @@ def show(chat_id: int, as_json: bool) -> None:
     "--format",
     "form",
     type=click.Choice(["json", "markdown"]),
-    help="Format; by default the one that the file's ending names, else JSON.",
+    help="Format; default: as the file is named, else JSON.",
 )
 @click.option(
     "--output",
@@ -91,7 +91,7 @@ def show(chat_id: int, as_json: bool) -> None:
     help="File to write; default: standard output.",
 )
 def export(chat_ids: tuple[int, ...], form: str | None, output: Path | None) -> None:
-    """Write chats, all of them where no ID is given, with all their branches.
+    """Write chats with all their branches; without an ID, all chats.
 
     JSON is what `import` reads; Markdown is for people.
     """
@@ -116,7 +116,7 @@ def export(chat_ids: tuple[int, ...], form: str | None, output: Path | None) -> 
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @_json_option
 def import_chats(file: Path, as_json: bool) -> None:
-    """Add the chats of a JSON FILE that `export` wrote; - is standard input."""
+    """Add the chats in a JSON FILE that `export` wrote; - is standard input."""
     try:
         content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:

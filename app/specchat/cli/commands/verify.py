@@ -1,4 +1,4 @@
-"""`specchat verify`: is the drafted text the target's own, with these models, on this machine?"""
+"""`specchat verify`: whether drafting changes the text, with these models, on this machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _WIDEST = 120
     type=click.IntRange(min=8),
     default=48,
     show_default=True,
-    help="Most tokens of an answer.",
+    help="Longest answer, in tokens.",
 )
 @click.option(
     "--draws",
@@ -58,7 +58,7 @@ _WIDEST = 120
     help="Texts drawn at each position of the sampling check.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**32), help="Seed of the sampling check. Default: random."
+    "--seed", type=click.IntRange(0, 2**32), help="Seed of the sampling check; default: random."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the certificate as one JSON object.")
 def command(
@@ -69,10 +69,10 @@ def command(
     as_json: bool,
     **flags: Any,
 ) -> int:
-    """Check that drafting leaves the target's words alone, and print a certificate.
+    """Check that drafting does not change the target's text, and print a certificate.
 
-    The target answers every QUESTION (three of ours where there is none) alone and with drafts.
-    Exit code 1 where a check fails.
+    The target answers each QUESTION (by default three built-in ones) alone and with drafts.
+    Exits with 1 if a check fails.
     """
     log_to_file()
     settings = settings_of(flags)
