@@ -71,7 +71,7 @@ class Runtime:
         self._gpu_layers = gpu_layers
         self._offline = offline
         self._earlier = earlier
-        self._costs = CostStore(locations.cache_dir() / "pass-costs.json", n_threads)
+        self._costs = CostStore(locations.pass_costs_file(), n_threads)
         self._cancel_loading = threading.Event()
         self._thread = EngineThread()
         self._abort = AbortFlag()

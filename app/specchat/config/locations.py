@@ -56,6 +56,11 @@ def states_dir() -> Path:
     return cache_dir() / "states"
 
 
+def pass_costs_file() -> Path:
+    """What passes of the models cost on this machine."""
+    return cache_dir() / "pass-costs.json"
+
+
 def log_file() -> Path:
     return state_dir() / "specchat.log"
 

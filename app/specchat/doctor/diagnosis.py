@@ -9,17 +9,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
 
 import psutil
 
 from specchat.config import locations
 from specchat.config.installation import installer, rebuild_command
 from specchat.config.settings import load_settings
+from specchat.doctor.check import Check
 from specchat.doctor.gpu import devices, planned
+from specchat.doctor.passes import check_passes
 from specchat.errors import SpecchatError
 from specchat.models.memory import available_memory
 from specchat.models.registry import load_registry
@@ -43,16 +43,6 @@ _GPU_LIBRARY = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|sycl|vulkan)\b")
 WITHOUT_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One line of the diagnosis. `remedy` is a command or an instruction, where one is needed."""
-
-    name: str
-    status: Literal["ok", "warn", "fail"]
-    detail: str
-    remedy: str | None = None
-
-
 def diagnose() -> Iterator[Check]:
     """All checks, each as soon as it is done; none of them raises."""
     yield check_python()
@@ -72,6 +62,7 @@ def diagnose() -> Iterator[Check]:
     yield check_settings()
     yield check_models()
     yield check_folders()
+    yield from check_passes()
 
 
 def check_python() -> Check:

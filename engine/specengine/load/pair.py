@@ -247,12 +247,13 @@ class Pair:
         """What passes cost, by `costs_name`: to be kept, and given back as `LoadOptions.costs`."""
         return {m.costs_name: m.context.costs for m in self._loaded}
 
-    def calibrate(self) -> bool:
-        """Measure what was never measured, a second or two for each model; whether any was.
+    def calibrate(self, *, anew: bool = False) -> bool:
+        """Measure what was never measured, or all that is loaded `anew`, a second or two for each
+        model; whether any was.
 
         Raises CancelledError.
         """
-        unknown = [loaded for loaded in self._loaded if not loaded.is_calibrated]
+        unknown = [loaded for loaded in self._loaded if anew or not loaded.is_calibrated]
         for loaded in unknown:
             loaded.calibrate()
         return bool(unknown)

@@ -173,7 +173,7 @@ def _gain(found: Examination, draft: str) -> float | None:
     draft_s, acceptance = 0.0, TYPICAL_LOOKUP
     if model_in(draft):
         model = ensure_model(load_registry(locations.registry_file()).resolve(draft))
-        store = CostStore(locations.cache_dir() / "pass-costs.json", load_settings().threads)
+        store = CostStore(locations.pass_costs_file(), load_settings().threads)
         known = list(store.load([model]).values())
         if not known:
             return None

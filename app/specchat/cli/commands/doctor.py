@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import asdict
 
@@ -12,14 +13,23 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
-def command(as_json: bool) -> int:
+@click.option(
+    "--measure", is_flag=True, help="First measure again what passes of the profile's models cost."
+)
+def command(as_json: bool, measure: bool) -> int:
     """Say what works on this machine, what does not, and how to fix it.
 
     Exits with 1 if something does not work.
     """
     # Late, since these imports take longer than `--help` should.
-    from specchat.doctor.diagnosis import Check, diagnose
+    from specchat.cli.event_progress import EventProgress
+    from specchat.doctor.check import Check
+    from specchat.doctor.diagnosis import diagnose
+    from specchat.doctor.passes import measure_again
 
+    if measure:
+        with EventProgress() as progress:
+            asyncio.run(measure_again(progress.update))
     checks: list[Check] = []
     for check in diagnose():
         checks.append(check)

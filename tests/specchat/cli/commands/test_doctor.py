@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from specchat.cli.commands.doctor import command
-from specchat.doctor import diagnosis
-from specchat.doctor.diagnosis import Check
+from specchat.doctor import diagnosis, passes
+from specchat.doctor.check import Check
 
 OK = Check("Python", "ok", "3.12")
 WARN = Check("disk", "warn", "little", remedy="specchat models rm x")
@@ -56,6 +56,21 @@ def test_json_has_the_same(
             },
         ],
     }
+
+
+def test_passes_are_measured_again_before_the_checks_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured = []
+
+    async def measure_again(on_event: object) -> None:
+        measured.append(on_event)
+
+    monkeypatch.setattr(passes, "measure_again", measure_again)
+    assert run(monkeypatch, [OK]) == 0
+    assert not measured
+    assert run(monkeypatch, [OK], "--measure") == 0
+    assert len(measured) == 1
 
 
 def test_this_very_machine_is_examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
