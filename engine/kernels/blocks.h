@@ -33,6 +33,16 @@ SPECCHAT_INLINE void unpack_six_bits(const uint8_t* packed, uint8_t* six) {
     store(six + 3 * kRegister, either(either(low, middle), both(right<2>(c), bytes(48))));
 }
 
+// The same backwards.
+SPECCHAT_INLINE void pack_six_bits(const uint8_t* six, uint8_t* packed) {
+    using namespace simd;
+    const Ints fourth = load(six + 3 * kRegister), top = bytes(-64);
+    const Ints a = left<6>(fourth), b = left<4>(fourth), c = left<2>(fourth);
+    store(packed, choose(top, a, load(six)));
+    store(packed + kRegister, choose(top, b, load(six + kRegister)));
+    store(packed + 2 * kRegister, choose(top, c, load(six + 2 * kRegister)));
+}
+
 template <class Type, int ROWS>
 struct Blocks {
     static constexpr int kSums = 256 * ROWS;
@@ -141,49 +151,53 @@ struct BlockType {
     static constexpr int kHeader = 2 * kHalves + 2 * kSixBits;
     static constexpr int kStripBytes = kHeader + 8 * 2 * kRunBytes;
 
-    // The two floats, and the scales and minima that the file packs into 12 bytes.
-    static void put_scales(const uint8_t (&scales)[2][2], const uint8_t* packed, uint8_t* strip,
-                           int output) {
-        memcpy(strip + 2 * output, scales[0], 2);
-        memcpy(strip + kHalves + 2 * output, scales[1], 2);
-        uint8_t* six = strip + 2 * kHalves + output / kTile * kSixBits;
-        const int lane = output % kTile;
-        for (int run = 0; run < 8; run++) {
-            const int i = run % 4;
-            const bool low = run < 4;
-            const int top = packed[i] >> 6 << 4, min_top = packed[i + 4] >> 6 << 4;
-            const int scale = low ? packed[i] & 63 : (packed[i + 8] & 15) | top;
-            const int minimum = low ? packed[i + 4] & 63 : packed[i + 8] >> 4 | min_top;
-            const int at = i / 2 * 2 * kTile + 2 * lane + i % 2;
-            put_six(six, run / 4, i * kTile + lane, scale);
-            put_six(six, 2 + run / 4, at, minimum);
+    // The two floats, and the scales and minima that the file packs into 12 bytes: those of runs 0
+    // to 3 in the low six bits of four each, of runs 4 to 7 in the halves of the last four and the
+    // bits above those six.
+    template <class Block>
+    static void put_scales(const Tile<Block>& tile, uint8_t* strip, int t) {
+        using simd::kRegister;
+        put_halves(tile, strip + 2 * kTile * t, &Block::scale);
+        put_halves(tile, strip + kHalves + 2 * kTile * t, &Block::scale_of_minima);
+        alignas(64) uint8_t six[4 * kRegister];
+        for (int lane = 0; lane < kTile; lane += 4) {
+            const auto words = [&](int i) {
+                const auto word = [&](int output) {
+                    return simd::four_bytes(tile[lane + output]->six_bits + 4 * i);
+                };
+                return _mm_setr_epi32(word(0), word(1), word(2), word(3));
+            };
+            const Words scales = words(0), minima = words(1), halves = words(2);
+            put_bytes(six + lane, kTile, field<0>(scales, 63));
+            put_bytes(six + kRegister + lane, kTile,
+                      _mm_or_si128(field<0>(halves, 15), field<2>(scales, 48)));
+            put_pairs(six + 2 * kRegister + 2 * lane, field<0>(minima, 63));
+            put_pairs(six + 3 * kRegister + 2 * lane,
+                      _mm_or_si128(field<4>(halves, 15), field<2>(minima, 48)));
+        }
+        pack_six_bits(six, strip + 2 * kHalves + kSixBits * t);
+    }
+
+    // The four bits a value that all have: runs 2i and 2i + 1 lie in the low and the high halves of
+    // 32 bytes.
+    template <class Block>
+    static void put_runs(const Tile<Block>& tile, uint8_t* strip, int t) {
+        uint8_t* run = strip + kHeader + t * kRunBytes;
+        for (int i = 0; i < 4; i++) {
+            put_half_run<0>(tile, run + 4 * i * kRunBytes, 32 * i);
+            put_half_run<4>(tile, run + (4 * i + 2) * kRunBytes, 32 * i);
         }
     }
 
   private:
-    static void put_six(uint8_t* six, int set, int at, int number) {
-        if (set < 3) {
-            six[set * simd::kRegister + at] |= static_cast<uint8_t>(number);
-            return;
-        }
-        for (int i = 0; i < 3; i++) {
-            const int two = number >> 2 * i & 3;
-            six[i * simd::kRegister + at] |= static_cast<uint8_t>(two << 6);
-        }
+    // Bytes 2i and 2i + 1 of four outputs' words into line i of two, of kTile pairs each.
+    static SPECCHAT_INLINE void put_pairs(uint8_t* lines, Words words) {
+        const Words order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+        uint8_t pairs[16];
+        store_words(pairs, _mm_shuffle_epi8(words, order));
+        for (int i = 0; i < 2; i++) memcpy(lines + 2 * kTile * i, pairs + 8 * i, 8);
     }
 };
-
-// Runs 2i and 2i + 1 of a block, which the file has in the low and the high halves of 32 bytes.
-template <class Type>
-SPECCHAT_INLINE void put_two_runs(uint8_t* runs, int i, int output, const uint8_t* halves) {
-    uint8_t* low = runs + (4 * i + output / kTile) * Type::kRunBytes;
-    uint8_t* high = low + 2 * Type::kRunBytes;
-    for (int r = 0; r < 4; r++) {
-        const uint32_t first = four(halves, 2 * r), second = four(halves, 2 * r + 1);
-        put_four(low, r, output % kTile, low_halves(first, second));
-        put_four(high, r, output % kTile, high_halves(first, second));
-    }
-}
 
 }  // namespace specchat
 

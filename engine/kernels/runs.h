@@ -17,6 +17,14 @@
 
 SPECCHAT_KERNELS_BEGIN
 
+// A run of which the file has values 0 to 15 in the low, 16 to 31 in the high halves of 16 bytes.
+template <class Block>
+SPECCHAT_INLINE void put_run(const Tile<Block>& tile, uint8_t* run) {
+    put_registers(tile, run, simd::kRegister, [](const Block& block) {
+        const Words halves = load_words(block.halves);
+        return run_of(field<0>(halves, 15), field<4>(halves, 15));
+    });
+}
 
 template <class Type, int ROWS>
 struct Runs {

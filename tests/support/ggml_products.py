@@ -32,6 +32,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ggml_mul_mat": (_POINTER, (_POINTER, _POINTER, _POINTER)),
     "ggml_mul_mat_id": (_POINTER, (_POINTER, _POINTER, _POINTER, _POINTER)),
     "ggml_nbytes": (_SIZE, (_POINTER,)),
+    "ggml_get_data": (_POINTER, (_POINTER,)),
     "ggml_row_size": (_SIZE, (ctypes.c_int, _INT64)),
     "ggml_new_graph": (_POINTER, (_POINTER,)),
     "ggml_build_forward_expand": (None, (_POINTER, _POINTER)),
@@ -139,6 +140,11 @@ class Weights:
     @property
     def bytes(self) -> int:
         return int(_call("ggml_backend_buffer_get_size", self._buffer))
+
+    def packed(self) -> NDArray[np.uint8]:
+        """What lies in the buffer."""
+        data = _call("ggml_get_data", self._tensor)
+        return np.frombuffer(ctypes.string_at(data, self.bytes), np.uint8)
 
     def times(self, rows: Floats, threads: int = 2, *, permuted: bool = False) -> Floats:
         """The product with each of `rows`, shape (…, inputs): of shape (…, outputs).

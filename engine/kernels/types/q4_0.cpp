@@ -13,9 +13,9 @@ struct Q4_0 : RunType<4, 8, false> {
         uint8_t halves[16];
     };
 
-    static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, block.scale, 2);
-        put_run(strip + kHeader + output / kTile * kRunBytes, output % kTile, block.halves);
+    static void put(const Tile<Block>& tile, uint8_t* strip, int t) {
+        put_halves(tile, strip + 2 * kTile * t, &Block::scale);
+        put_run(tile, strip + kHeader + t * kRunBytes);
     }
 
     template <int I>

@@ -13,10 +13,10 @@ struct Q4_1 : RunType<4, 0, true> {
         uint8_t halves[16];
     };
 
-    static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, block.scale, 2);
-        memcpy(strip + kHalves + 2 * output, block.minimum, 2);
-        put_run(strip + kHeader + output / kTile * kRunBytes, output % kTile, block.halves);
+    static void put(const Tile<Block>& tile, uint8_t* strip, int t) {
+        put_halves(tile, strip + 2 * kTile * t, &Block::scale);
+        put_halves(tile, strip + kHalves + 2 * kTile * t, &Block::minimum);
+        put_run(tile, strip + kHeader + t * kRunBytes);
     }
 
     template <int I>

@@ -9,16 +9,14 @@ namespace {
 
 struct Q4_K : BlockType<4> {
     struct Block {
-        uint8_t scales[2][2];
+        uint8_t scale[2], scale_of_minima[2];
         uint8_t six_bits[12];
         uint8_t halves[128];
     };
 
-    static void put(const Block& block, uint8_t* strip, int output) {
-        put_scales(block.scales, block.six_bits, strip, output);
-        for (int i = 0; i < 4; i++) {
-            put_two_runs<Q4_K>(strip + kHeader, i, output, block.halves + 32 * i);
-        }
+    static void put(const Tile<Block>& tile, uint8_t* strip, int t) {
+        put_scales(tile, strip, t);
+        put_runs(tile, strip, t);
     }
 
     template <int I>

@@ -8,14 +8,6 @@ SPECCHAT_KERNELS_BEGIN
 
 namespace {
 
-// Bits 0, 4, 8, … 28 as one byte.
-SPECCHAT_INLINE uint32_t every_fourth(uint32_t bits) {
-    bits &= 0x11111111;
-    bits = (bits | bits >> 3) & 0x03030303;
-    bits = (bits | bits >> 6) & 0x000f000f;
-    return (bits | bits >> 12) & 0xff;
-}
-
 struct Q5_0 : RunType<5, 16, false> {
     struct Block {
         uint8_t scale[2];
@@ -23,19 +15,32 @@ struct Q5_0 : RunType<5, 16, false> {
         uint8_t halves[16];
     };
 
-    static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, block.scale, 2);
-        uint8_t* run = strip + kHeader + output / kTile * kRunBytes;
-        put_run(run, output % kTile, block.halves);
-        const uint32_t bits = four(block.fifth, 0);
-        const uint32_t fifth = every_fourth(bits) | every_fourth(bits >> 1) << 8 |
-                               every_fourth(bits >> 2) << 16 | every_fourth(bits >> 3) << 24;
-        put_four(run, 4, output % kTile, fifth);
+    static void put(const Tile<Block>& tile, uint8_t* strip, int t) {
+        put_halves(tile, strip + 2 * kTile * t, &Block::scale);
+        uint8_t* run = strip + kHeader + t * kRunBytes;
+        put_run(tile, run);
+        for (int lane = 0; lane < kTile; lane++) {
+            const uint32_t bits = in_order_of_steps(tile[lane]->fifth);
+            memcpy(run + 4 * simd::kRegister + 4 * lane, &bits, sizeof bits);
+        }
     }
 
     template <int I>
     static SPECCHAT_INLINE void unpack(const uint8_t* run, simd::Ints& first, simd::Ints& second) {
         unpack_five_bits<I>(run, first, second);
+    }
+
+  private:
+    // Bit 8t + s is the fifth bit of value 4s + t.
+    static SPECCHAT_INLINE uint32_t in_order_of_steps(const uint8_t (&fifth)[4]) {
+        // Each byte of the file to where its bits are wanted, and there the one bit that is.
+        const __m256i byte = _mm256_broadcastsi128_si256(
+            _mm_setr_epi8(0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1, 2, 2, 3, 3));
+        const __m256i bit = _mm256_setr_epi64x(0x1001100110011001, 0x2002200220022002,
+                                               0x4004400440044004, 0x8008800880088008);
+        const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(simd::four_bytes(fifth)), byte);
+        const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+        return static_cast<uint32_t>(_mm256_movemask_epi8(set));
     }
 };
 

@@ -30,11 +30,11 @@ struct Q6_K {
         uint8_t scale[2];
     };
 
-    static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, block.scale, 2);
-        for (int i = 0; i < 16; i++) strip[kHalves + i * kStrip + output] = block.bytes[i];
-        uint8_t* run = strip + kHeader + output / kTile * kRunBytes;
-        for (int i = 0; i < 8; i++, run += 2 * kRunBytes) put_run(block, i, run, output % kTile);
+    static void put(const Tile<Block>& tile, uint8_t* strip, int t) {
+        put_halves(tile, strip + 2 * kTile * t, &Block::scale);
+        put_scales(tile, strip + kHalves + kTile * t);
+        uint8_t* runs = strip + kHeader + t * kRunBytes;
+        for (int i = 0; i < 2; i++, runs += 4 * 2 * kRunBytes) put_four_runs(tile, i, runs);
     }
 
     template <int I>
@@ -50,23 +50,42 @@ struct Q6_K {
     }
 
   private:
+    static void put_scales(const Tile<Block>& tile, uint8_t* lines) {
+        for (int lane = 0; lane < kTile; lane += 4) {
+            Words words[4];
+            for (int i = 0; i < 4; i++) words[i] = load_words(tile[lane + i]->bytes);
+            transpose(words);
+            for (int i = 0; i < 4; i++) put_bytes(lines + 4 * i * kStrip + lane, kStrip, words[i]);
+        }
+    }
+
     // Of each 128 values the file has the lower four bits of runs 0 and 2, 1 and 3 in the low and
     // the high halves of 32 bytes, and the upper bits of run i at bits 2i of another 32.
-    static void put_run(const Block& block, int i, uint8_t* run, int lane) {
-        const uint8_t* halves = block.halves + i / 4 * 64 + i % 2 * 32;
-        const uint8_t* upper = block.upper + i / 4 * 32;
-        for (int r = 0; r < 4; r++) {
-            const uint32_t first = four(halves, 2 * r), second = four(halves, 2 * r + 1);
-            const bool low = i % 4 < 2;
-            put_four(run, r, lane, low ? low_halves(first, second) : high_halves(first, second));
+    static void put_four_runs(const Tile<Block>& tile, int i, uint8_t* runs) {
+        constexpr size_t kApart = 2 * kRunBytes;
+        for (int run = 0; run < 2; run++) {
+            put_half_run<0>(tile, runs + run * kApart, 64 * i + 32 * run);
+            put_half_run<4>(tile, runs + (run + 2) * kApart, 64 * i + 32 * run);
         }
         for (int half = 0; half < 2; half++) {
-            uint32_t bits = 0;
-            for (int step = 0; step < 4; step++) {
-                bits |= (four(upper, 4 * half + step) >> i % 4 * 2 & 0x03030303) << 2 * step;
-            }
-            put_four(run, 4 + half, lane, bits);
+            const int at = 32 * i + 16 * half;
+            uint8_t* upper = runs + (4 + half) * simd::kRegister;
+            put_registers(tile, upper, kApart, [at](const Block& block) {
+                return exchanged<2>(exchanged<4>(load_words(block.upper + at)));
+            });
         }
+    }
+
+    // From words of steps with bits of four runs to words of runs with bits of four steps: first
+    // the two halves of bytes and pairs of words change places, then the same within each.
+    template <int BITS>
+    static SPECCHAT_INLINE Words exchanged(Words words) {
+        constexpr char kLow = BITS == 4 ? 0x0f : 0x33;
+        const Words other = _mm_shuffle_epi32(words, BITS == 4 ? 0x4e : 0xb1);
+        const Words low = _mm_or_si128(field<0>(words, kLow),
+                                       _mm_slli_epi32(field<0>(other, kLow), BITS));
+        const Words high = _mm_or_si128(field<BITS>(other, kLow), field<0>(words, ~kLow));
+        return _mm_blend_epi32(low, high, BITS == 4 ? 0xc : 0xa);
     }
 };
 

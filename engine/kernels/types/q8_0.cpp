@@ -15,11 +15,13 @@ struct Q8_0 : RunType<8, 128, false> {
         uint8_t bytes[32];
     };
 
-    static void put(const Block& block, uint8_t* strip, int output) {
-        memcpy(strip + 2 * output, block.scale, 2);
-        uint8_t* run = strip + kHeader + output / kTile * kRunBytes;
-        for (int step = 0; step < 8; step++) {
-            put_four(run, step, output % kTile, four(block.bytes, step) ^ 0x80808080);
+    static void put(const Tile<Block>& tile, uint8_t* strip, int t) {
+        put_halves(tile, strip + 2 * kTile * t, &Block::scale);
+        uint8_t* run = strip + kHeader + t * kRunBytes;
+        for (int half = 0; half < 2; half++, run += 4 * simd::kRegister) {
+            put_registers(tile, run, simd::kRegister, [half](const Block& block) {
+                return _mm_xor_si128(load_words(block.bytes + 16 * half), _mm_set1_epi8(-128));
+            });
         }
     }
 
