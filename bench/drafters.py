@@ -148,7 +148,7 @@ def _cost(pair: Pair, drafter: Drafter | None, drafted: int) -> float:
         return 0.0
     target_s, *others = (seconds[1] for seconds in pair.measure_passes(prefix=256, repeats=9))
     if isinstance(drafter, HeadDrafter):
-        return drafter.context.measure_step(prefix=256, repeats=9) / target_s
+        return drafter.context.measure_passes(prefix=256, repeats=9)[1] / target_s
     passes = (
         drafter.context.passes / drafted if isinstance(drafter, ModelBased) and drafted else 1.0
     )

@@ -13,7 +13,7 @@ from specchat.config import locations
 from specchat.models.ensure import ensure_model
 from specchat.models.registry import load_registry
 from specengine.cache.context import Context
-from specengine.cache.widths import stable_step
+from specengine.cache.widths import measure_width_step
 from specengine.core.cancel import AbortFlag
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
@@ -54,7 +54,7 @@ def smollm_step(tiny_model: Path) -> int:
         LlamaModel(tiny_model) as model,
         LlamaKVCache(model, n_ctx=128, n_threads=2, abort=AbortFlag()) as cache,
     ):
-        step = stable_step(Context(cache))
+        step = measure_width_step(Context(cache))
     if step is None:
         pytest.skip("no width of passes is stable with these kernels")
     return step

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specengine.cache.context import Context
-from specengine.cache.widths import STEPS, stable_step
+from specengine.cache.widths import STEPS, measure_width_step
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.core.cancel import AbortFlag
 from specengine.core.thread import EngineThread
@@ -35,7 +35,7 @@ class BigModel:
         )
         self._context = Context(self._cache)
         # Rows that do not depend on how many are asked for.
-        self._context.width_step = stable_step(self._context) or STEPS[-1]
+        self._context.width_step = measure_width_step(self._context) or STEPS[-1]
 
     def rows(self, tokens: list[int], last: int) -> NDArray[np.float32]:
         return self._thread.call(lambda: self._context.logits(as_tokens(tokens), last=last).copy())

@@ -7,7 +7,6 @@ looks at all of that and at itself, and gives the rows of all draft tokens in on
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -103,16 +102,9 @@ class BlockContext(FeatureContext[BlockHead]):
     def _calibrated(self) -> Sequence[int]:
         return sorted({min(k, self._head.longest) for k in _CALIBRATED})
 
-    def measure(self, *, prefix: int, repeats: int) -> dict[int, float]:
-        """Median seconds of a draft after `prefix` tokens, by its length. Empties the cache; raises
-        CancelledError.
-        """
-        longest = self._head.longest
-        prefix = min(prefix, self.n_ctx - longest)
-        return {
-            k: statistics.median(self._seconds(prefix, k) for _ in range(repeats))
-            for k in range(1, longest + 1)
-        }
+    @property
+    def _longest_measured(self) -> int:
+        return self._head.longest
 
     def _make_up(self, start: int, n: int) -> None:
         self._head.inject(np.ones((n, self._head.width), dtype=np.float32), start)

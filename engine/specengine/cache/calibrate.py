@@ -39,13 +39,13 @@ def calibrate(context: Context, *, budget_s: float = 2.0) -> None:
     def seconds(width: int) -> float:
         return _pass_seconds(context, tokens[: _PREFIX + width], width)
 
-    with _unpadded(context), _forgotten_if_cancelled(costs, (*_WIDTHS, PROMPT)):
+    with padded_to(context, 1), _forgotten_if_cancelled(costs, (*_WIDTHS, PROMPT)):
         for _ in range(2 if reads else 0):
             context.forget()
             costs.forget(PROMPT)  # as `_learn`
             context.logits(tokens[:_TEXT])
         context.logits(tokens[:_PREFIX])
-        with _learning_nothing(context):
+        with learning_nothing(context):
             costs.measured_in = _measure(costs, widest, seconds, budget_s)
 
 
@@ -128,20 +128,20 @@ def _widest(context: Context, prefix: int) -> int:
 
 
 @contextmanager
-def _unpadded(context: Context) -> Iterator[None]:
-    """Passes are as wide as they are asked for, also of answers that pad them. The cache is left
-    empty: narrow passes may have filled it with other bits.
+def padded_to(context: Context, step: int) -> Iterator[None]:
+    """Passes are padded to a multiple of `step`, whatever answers pad them to. The cache is left
+    empty: passes of other widths may have filled it with other bits.
     """
-    step, context.width_step = context.width_step, 1
+    before, context.width_step = context.width_step, step
     try:
         yield
     finally:
-        context.width_step = step
+        context.width_step = before
         context.forget()
 
 
 @contextmanager
-def _learning_nothing(context: Context) -> Iterator[None]:
+def learning_nothing(context: Context) -> Iterator[None]:
     """Passes teach `context.costs` nothing."""
     costs, context.costs = context.costs, PassCosts()
     try:
@@ -171,7 +171,7 @@ def measure_passes(context: Context, *, prefix: int, repeats: int) -> dict[int, 
     widest = _widest(context, prefix)
     tokens = np.arange(prefix + max(widest, 0), dtype=np.int32) % context.n_vocab
     seconds: dict[int, list[float]] = {width: [] for width in range(1, widest + 1)}
-    with _learning_nothing(context), _unpadded(context):
+    with learning_nothing(context), padded_to(context, 1):
         if prefix:
             context.logits(tokens[:prefix])
         for _ in range(repeats):

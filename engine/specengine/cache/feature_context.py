@@ -4,6 +4,7 @@ target holds.
 
 from __future__ import annotations
 
+import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
@@ -82,6 +83,22 @@ class FeatureContext(ABC, Generic[H]):
     def calibrate(self) -> None:
         """Measure what passes cost, into `costs`. Empties the cache; raises CancelledError."""
         measure_widths(self.costs, self._calibrated, lambda n: self._seconds(0, n))
+
+    def measure_passes(self, *, prefix: int, repeats: int) -> dict[int, float]:
+        """Median seconds of what drafts are made of, by its length: of a single row, or of a whole
+        draft. Each comes after `prefix` tokens. Empties the cache; raises CancelledError.
+        """
+        longest = self._longest_measured
+        prefix = min(prefix, self.n_ctx - longest)
+        return {
+            n: statistics.median(self._seconds(prefix, n) for _ in range(repeats))
+            for n in range(1, longest + 1)
+        }
+
+    @property
+    @abstractmethod
+    def _longest_measured(self) -> int:
+        """Tokens of the longest pass of a draft."""
 
     @property
     @abstractmethod

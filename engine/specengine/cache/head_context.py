@@ -9,7 +9,6 @@ anew once their tokens stand.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -95,12 +94,9 @@ class HeadContext(FeatureContext[Head]):
     def _calibrated(self) -> Sequence[int]:
         return _CALIBRATED
 
-    def measure_step(self, *, prefix: int, repeats: int) -> float:
-        """Median seconds of one row after `prefix` others. Empties the cache; raises
-        CancelledError.
-        """
-        prefix = min(prefix, self.n_ctx - 1)
-        return statistics.median(self._seconds(prefix, 1) for _ in range(repeats))
+    @property
+    def _longest_measured(self) -> int:
+        return 1
 
     def _make_up(self, start: int, n: int) -> None:
         hidden = self._head.fuse(np.ones((n, self._head.width), dtype=np.float32))

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from specengine.cache.calibrate import learning_nothing, padded_to
 from specengine.cache.context import Context, Logits
-from specengine.cache.costs import PassCosts
 from specengine.core.tokens import Tokens, as_tokens
 
 STEPS = (1, 2, 4, 8, 16)
@@ -27,7 +27,7 @@ _ROWS = 8  # that are compared
 _WIDTHS = (1, 3)
 
 
-def stable_step(context: Context) -> int | None:
+def measure_width_step(context: Context) -> int | None:
     """The smallest of `STEPS` that makes rows independent of their neighbours, if one does.
 
     Takes some thirty passes for each step that is tried, of at most 64 tokens, and as many over a
@@ -61,18 +61,13 @@ def rows_agree(context: Context, tokens: Sequence[int], step: int) -> bool:
     """
     sequence = as_tokens(tokens)
     start = len(sequence) - _ROWS
-    before = context.width_step, context.costs
     context.forget()
-    context.width_step, context.costs = step, PassCosts()
-    try:
+    with learning_nothing(context), padded_to(context, step):
         expected = _rows(context, sequence, _ROWS)
         context.forget()
         for cut in (start // 3, start // 2 + 1, start):
             context.logits(sequence[:cut])
         return all(np.array_equal(_rows(context, sequence, w), expected) for w in _WIDTHS)
-    finally:
-        context.forget()
-        context.width_step, context.costs = before
 
 
 def _rows(context: Context, tokens: Tokens, width: int) -> Logits:

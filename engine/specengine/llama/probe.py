@@ -15,7 +15,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -61,20 +60,6 @@ class _Cache(RootModel[dict[str, ProbeResult]]):
     """Results under the key of the library and CPU that they hold for."""
 
 
-@dataclass(frozen=True)
-class ChildRun:
-    """What a child did: the logits of each stage that it survived, and how it ended otherwise.
-
-    `death` is a clause ("dies of ..."), `error` a whole line of its own that says what to do.
-    `lasting` is whether another run would end the same way.
-    """
-
-    logits: dict[str, list[float]]
-    death: str | None = None
-    error: str | None = None
-    lasting: bool = True
-
-
 def probe(
     cache_folder: Path, *, command: Sequence[str] | None = None, timeout_s: float = TIMEOUT_S
 ) -> ProbeResult:
@@ -92,22 +77,28 @@ def probe(
     cache = read_kept(file, _Cache({}))
     if known := cache.root.get(key):
         return known
-    run = _run(command or [sys.executable, "-m", "specengine.llama.probe_child"], timeout_s)
-    result = judge(run)
-    if run.lasting and result.works:
+    try:
+        end = run_child(
+            command or [sys.executable, "-m", "specengine.llama.probe_child"], timeout_s
+        )
+    except OSError as error:
+        end = ChildEnd(error=str(error), lasting=False)
+    result = judge(end)
+    if end.lasting and result.works:
         write_kept(file, _Cache({**cache.root, key: result}))
     return result
 
 
-def judge(run: ChildRun) -> ProbeResult:
+def judge(end: ChildEnd) -> ProbeResult:
     """What the child's output and end mean."""
-    plain, extra = run.logits.get("plain"), run.logits.get("extra")
-    if plain is None and run.error:
-        return _fails(run.error)
+    logits = _stages(end.stdout)
+    plain, extra = logits.get("plain"), logits.get("extra")
+    if plain is None and end.error is not None:
+        return _fails(f"llama.cpp cannot be tested: {end.error}")
     if plain is None or not np.isfinite(plain).all():
-        return _fails(f"llama.cpp {run.death or 'computes nothing'} on this CPU", library.REBUILD)
+        return _fails(f"llama.cpp {end.death or 'computes nothing'} on this CPU", library.REBUILD)
     if extra is None:
-        problem = run.death or "fails"
+        problem = end.death or "fails"
     elif (error := relative_error(plain, extra)) > TOLERANCE:
         problem = f"computes wrong numbers (off by {error:.2g})"
     else:
@@ -134,19 +125,6 @@ def relative_error(expected: Sequence[float], actual: Sequence[float]) -> float:
 
 def _fails(finding: str, remedy: str = "") -> ProbeResult:
     return ProbeResult(works=False, use_extra_bufts=False, finding=finding, remedy=remedy)
-
-
-def _run(command: Sequence[str], timeout_s: float) -> ChildRun:
-    try:
-        return _child_run(run_child(command, timeout_s))
-    except OSError as error:
-        return ChildRun({}, error=f"llama.cpp cannot be tested: {error}", lasting=False)
-
-
-def _child_run(end: ChildEnd) -> ChildRun:
-    """What the end of the probe's child tells."""
-    error = None if end.error is None else f"llama.cpp cannot be tested: {end.error}"
-    return ChildRun(_stages(end.stdout), end.death, error, end.lasting)
 
 
 def _stages(output: bytes) -> dict[str, list[float]]:

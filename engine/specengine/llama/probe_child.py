@@ -10,32 +10,31 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import sys
 from importlib import resources
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specengine.core.errors import BackendError
-from specengine.llama import library
-from specengine.llama.backends import device_list
+from specengine.core.cancel import AbortFlag
+from specengine.core.errors import SpecEngineError
+from specengine.core.tokens import as_tokens
+from specengine.llama.kv_cache import LlamaKVCache
+from specengine.llama.model import LlamaModel
 
 if sys.platform != "win32":
     import resource
 
-# A wide pass and a pass over one token take different kernels.
+# Token ids, each its own position. A wide pass and one over a single token take different kernels.
 PASSES = (list(range(31)), [31])
 
 
 def main() -> None:
     die_quietly()
-    llama = library.load()
     with resources.as_file(resources.files("specengine.llama") / "probe.gguf") as path:
         for stage, extra in (("plain", False), ("extra", True)):
-            logits = decode(llama, path, use_extra_bufts=extra)
+            logits = decode(path, use_extra_bufts=extra)
             print(json.dumps({"stage": stage, "logits": logits.ravel().tolist()}), flush=True)
 
 
@@ -47,37 +46,23 @@ def die_quietly() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def decode(llama: ModuleType, path: Path, *, use_extra_bufts: bool) -> NDArray[np.float32]:
-    """Logits after each of PASSES, of shape (passes, n_vocab)."""
-    model_params = llama.llama_model_default_params()
-    model_params.use_extra_bufts = use_extra_bufts
-    no_gpu = device_list(llama, [])  # a GPU's memory may be full, and its driver is not on trial
-    model_params.devices = ctypes.cast(no_gpu, ctypes.c_void_p)
-    model = llama.llama_model_load_from_file(os.fsencode(path), model_params)
-    if not model:
-        raise BackendError(f"llama.cpp cannot load {path}: {library.last_error()}")
-    context_params = llama.llama_context_default_params()
-    context_params.n_ctx = context_params.n_batch = 256
-    context_params.n_threads = context_params.n_threads_batch = 2
-    context = llama.llama_init_from_model(model, context_params)
-    if not context:
-        raise BackendError(f"llama.cpp cannot make a context: {library.last_error()}")
-    n_vocab = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(model))
-    rows = []
-    for tokens in PASSES:
-        array = (llama.llama_token * len(tokens))(*tokens)
-        status = llama.llama_decode(context, llama.llama_batch_get_one(array, len(tokens)))
-        if status:
-            raise BackendError(f"llama_decode returned {status}: {library.last_error()}")
-        row = llama.llama_get_logits_ith(context, -1)
-        rows.append(np.ctypeslib.as_array(row, shape=(n_vocab,)).copy())
-    llama.llama_free(context)
-    llama.llama_model_free(model)
-    return np.stack(rows)
+def decode(path: Path, *, use_extra_bufts: bool) -> NDArray[np.float32]:
+    """Logits after each of PASSES, of shape (passes, n_vocab). No GPU takes part: its memory may be
+    full, and its driver is not on trial.
+    """
+    with (
+        LlamaModel(path, use_extra_bufts=use_extra_bufts) as model,
+        LlamaKVCache(model, n_ctx=256, n_threads=2, abort=AbortFlag()) as cache,
+    ):
+        rows = []
+        for tokens in PASSES:
+            last = slice(len(tokens) - 1, len(tokens))
+            rows.append(cache.decode(as_tokens(tokens), tokens[0], last).copy())
+    return np.concatenate(rows)
 
 
 if __name__ == "__main__":
     try:
         main()
-    except BackendError as error:
+    except SpecEngineError as error:
         sys.exit(str(error))

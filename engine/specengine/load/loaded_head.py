@@ -35,7 +35,7 @@ class LoadedHead:
         name: str,
         cache: HeadCache | BlockCache,
         target: LoadedModel,
-        costs: PassCosts,
+        options: LoadOptions,
         abort: AbortFlag,
         *,
         model: LlamaModel | None = None,
@@ -45,8 +45,9 @@ class LoadedHead:
         self.name = name
         self.abort = abort
         self.placement = placement
-        self.repacked = target.repacked
+        self.repacked = options.use_extra_bufts
         self.path = None if model is None else model.path
+        costs = PassCosts(options.costs.get(self.costs_name))
         self.context: HeadContext | BlockContext
         if isinstance(cache, BlockCache):
             self.context = BlockContext(cache, target.context, costs)
@@ -71,10 +72,8 @@ class LoadedHead:
         self.context.calibrate()
 
     def measure_passes(self, *, prefix: int, repeats: int) -> dict[int, float]:
-        """Median seconds of a draft step, or of a whole draft by its length. Empties the cache."""
-        if isinstance(self.context, BlockContext):
-            return self.context.measure(prefix=prefix, repeats=repeats)
-        return {1: self.context.measure_step(prefix=prefix, repeats=repeats)}
+        """As `FeatureContext.measure_passes`."""
+        return self.context.measure_passes(prefix=prefix, repeats=repeats)
 
     def close(self) -> None:
         self._cache.close()
@@ -121,9 +120,7 @@ def load_head(
         model.close()
         raise
     target.context.record(features)
-    name = costs_name(path.name, placement, repacked=options.use_extra_bufts)
-    costs = PassCosts(options.costs.get(name))
-    return LoadedHead(path.stem, cache, target, costs, abort, model=model, placement=placement)
+    return LoadedHead(path.stem, cache, target, options, abort, model=model, placement=placement)
 
 
 def _open(header: GGUF, model: LlamaModel, target: Any, **settings: Any) -> HeadCache | BlockCache:
@@ -150,4 +147,4 @@ def load_own_heads(
         flash_attention=bool(gpu),
     )
     target.context.record(features)
-    return LoadedHead(MTP, cache, target, PassCosts(options.costs.get(MTP)), abort)
+    return LoadedHead(MTP, cache, target, options, abort)

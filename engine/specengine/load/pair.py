@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from specengine.cache.context import Context
 from specengine.cache.costs import PassCosts
-from specengine.cache.widths import STEPS, stable_step
+from specengine.cache.widths import STEPS, measure_width_step
 from specengine.chat.reasoning_format import reasoning_format
 from specengine.control.controller import AdaptiveDraftLength
 from specengine.core.cancel import AbortFlag
@@ -283,7 +283,7 @@ class Pair:
         for bit; None where this build and model have no such step. Measured at first use, for a
         second or a few: empties the target's cache, raises CancelledError.
         """
-        return stable_step(self._target.context)
+        return measure_width_step(self._target.context)
 
     def _pad_passes(self, reproducible: bool) -> None:
         step = (self.width_step or STEPS[-1]) if reproducible else 1

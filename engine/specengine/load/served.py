@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from specengine.llama.placement import Placement
 from specengine.llama.threads import default_threads
 from specengine.llama.vocab import LlamaVocab
 from specengine.serve.scheduler import Scheduler
-from specengine.serve.stable_parts import measure_costs, stable_step
+from specengine.serve.stable_parts import measure_costs, measure_part_step
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class ServedModel:
         if not wait([self._work], timeout).done:
             return False
         self._closed = True
-        self._thread.call(self._free)
+        self._thread.call(self._opened.close)
         self._thread.close()
         return True
 
@@ -99,37 +100,33 @@ class ServedModel:
         options: ServeOptions,
         on_progress: Callable[[float], None] | None,
     ) -> None:
-        self._model = LlamaModel(
-            path,
-            use_extra_bufts=options.use_extra_bufts,
-            gpu=placement.shares,
-            on_progress=on_progress,
-        )
-        self.vocab: LlamaVocab = self._model.vocab
-        self.chat_template = self._model.chat_template
-        self.n_ctx = min(options.n_ctx, self._model.n_ctx_train)
-        try:
-            self._cache = self._make_cache(options, step=STEPS[0])
-            try:
-                self.step = stable_step(self._cache)
-                """What parts of a pass are padded to, so that no session's text depends on the
-                others; None where this build and model have no such step.
-                """
-                if (self.step or 1) > STEPS[0]:
-                    self._cache.close()
-                    self._cache = self._make_cache(options, step=self.step or 1)
-                self._cache.step = self.step or 1
-                costs = PassCosts()
-                measure_costs(self._cache, costs, self._cache.step)
-            except BaseException:
-                self._cache.close()
-                raise
-        except BaseException:
-            self._model.close()
-            raise
+        with ExitStack() as opened:
+            self._model = opened.enter_context(
+                LlamaModel(
+                    path,
+                    use_extra_bufts=options.use_extra_bufts,
+                    gpu=placement.shares,
+                    on_progress=on_progress,
+                )
+            )
+            self.vocab: LlamaVocab = self._model.vocab
+            self.chat_template = self._model.chat_template
+            self.n_ctx = min(options.n_ctx, self._model.n_ctx_train)
+            cache = opened.enter_context(self._make_cache(options, step=STEPS[0]))
+            self.step = measure_part_step(cache)
+            """What parts of a pass are padded to, so that no session's text depends on the others;
+            None where this build and model have no such step.
+            """
+            if (self.step or 1) > STEPS[0]:
+                cache.close()
+                cache = opened.enter_context(self._make_cache(options, step=self.step or 1))
+            cache.step = self.step or 1
+            costs = PassCosts()
+            measure_costs(cache, costs, cache.step)
+            self._opened = opened.pop_all()
         if self.step is None:
             logger.warning("texts may depend on the load, at near-ties: no width is stable here")
-        self.scheduler = Scheduler(self._cache, self.vocab.eog, max_draft=MAX_DRAFT, costs=costs)
+        self.scheduler = Scheduler(cache, self.vocab.eog, max_draft=MAX_DRAFT, costs=costs)
 
     def _make_cache(self, options: ServeOptions, step: int) -> LlamaBatchCache:
         """With room for every session's rows, where they are padded to `step`."""
@@ -143,7 +140,3 @@ class ServedModel:
             max_rows=rows,
             n_batch=max(512, 4 * rows),
         )
-
-    def _free(self) -> None:
-        self._cache.close()
-        self._model.close()

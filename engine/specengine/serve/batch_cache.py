@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from specengine.cache.context import Logits
 from specengine.core.tokens import Tokens
 
@@ -21,6 +23,13 @@ class Part:
     tokens: Tokens
     pos: int
     rows: slice
+
+
+def padded_part(sequence: int, tokens: Tokens, pos: int, step: int, *, n_rows: int) -> Part:
+    """`tokens` padded to a multiple of `step`, with rows for the last `n_rows` of them."""
+    n = len(tokens)
+    padding = np.repeat(tokens[-1:], -n % step)
+    return Part(sequence, np.concatenate((tokens, padding)), pos, slice(n - n_rows, n))
 
 
 class BatchCache(Protocol):

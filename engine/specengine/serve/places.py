@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-import numpy as np
-
 from specengine.core.tokens import TokenBuffer, Tokens, common_prefix
-from specengine.serve.allocation import padded
-from specengine.serve.batch_cache import BatchCache, Part
+from specengine.serve.batch_cache import BatchCache, Part, padded_part
 
 
 class Place:
@@ -37,10 +34,8 @@ class Place:
 
     def part(self, tokens: Tokens, n_rows: int) -> Part:
         """A pass over `tokens`, which follow what is held, with rows for the last `n_rows`."""
-        n = len(tokens)
-        padding = np.repeat(tokens[-1:], padded(n, self._cache.step) - n)
-        wide = np.concatenate((tokens, padding))
-        return Part(self._sequence, wide, len(self._held), slice(n - n_rows, n))
+        pos, step = len(self._held), self._cache.step
+        return padded_part(self._sequence, tokens, pos, step, n_rows=n_rows)
 
     def evaluated(self, tokens: Tokens) -> None:
         """The pass over `part(tokens, …)` is done: its padding goes."""

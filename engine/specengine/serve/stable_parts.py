@@ -19,7 +19,7 @@ from specengine.cache.costs import PassCosts
 from specengine.cache.widths import LONG_TEXT, smallest_step
 from specengine.core.tokens import Tokens
 from specengine.serve.allocation import padded
-from specengine.serve.batch_cache import BatchCache, Part
+from specengine.serve.batch_cache import BatchCache, padded_part
 
 _ROWS = 8  # that are compared
 _TEXT = 32  # tokens of the text that is tried
@@ -27,7 +27,7 @@ _NEIGHBOURS = (1, 2, 5, 0)  # tokens of others in one pass after the other
 _WIDEST = 16  # for which costs are measured
 
 
-def stable_step(cache: BatchCache) -> int | None:
+def measure_part_step(cache: BatchCache) -> int | None:
     """The smallest of `STEPS` to whose multiples all parts must be padded for a row to have the
     same bits whatever else is in its pass; None where none does it.
 
@@ -45,11 +45,11 @@ def measure_costs(cache: BatchCache, costs: PassCosts, step: int) -> None:
     """Let `costs` learn what passes of one session cost. Leaves the cache empty."""
     start = padded(_TEXT - _ROWS, step)
     tokens = np.arange(start + _WIDEST, dtype=np.int32) % cache.n_vocab
-    cache.decode([_part(0, tokens[:start], 0, step, n_rows=0)])
+    cache.decode([padded_part(0, tokens[:start], 0, step, n_rows=0)])
     for width in (w for w in (1, 2, 4, 8, 16) if w % step == 0):
         for is_warm in (False, True):  # the first pass of a width also builds its graph
             before = cache.decode_s
-            cache.decode([_part(0, tokens[:width], start, step, n_rows=width)])
+            cache.decode([padded_part(0, tokens[:width], start, step, n_rows=width)])
             if is_warm:
                 costs.observe(width, cache.decode_s - before)
             cache.truncate(0, start)
@@ -96,11 +96,11 @@ class _Trial:
         n = min(neighbours, len(self._other) - self._neighbour)
         begin, self._neighbour = self._neighbour, self._neighbour + n
         parts = [
-            _part(s, self._other[begin : begin + n], begin, step, n_rows=min(n, 1))
+            padded_part(s, self._other[begin : begin + n], begin, step, n_rows=min(n, 1))
             for s in self._others
             if n
         ]
-        own = _part(0, self._text[start:end], start, step, n_rows=min(n_rows, end - start))
+        own = padded_part(0, self._text[start:end], start, step, n_rows=min(n_rows, end - start))
         rows = self._cache.decode([*parts, own])[-1].copy()
         self._cache.truncate(0, end)
         for sequence in self._others:
@@ -110,9 +110,3 @@ class _Trial:
     def _forget(self) -> None:
         for sequence in (0, *self._others):
             self._cache.truncate(sequence, 0)
-
-
-def _part(sequence: int, tokens: Tokens, pos: int, step: int, *, n_rows: int) -> Part:
-    n = len(tokens)
-    padding = np.repeat(tokens[-1:], padded(n, step) - n)
-    return Part(sequence, np.concatenate((tokens, padding)), pos, slice(n - n_rows, n))

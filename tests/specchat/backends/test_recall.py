@@ -42,7 +42,7 @@ def start(smollm_step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Starts the program, as often as a test wants."""
     monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
     monkeypatch.setenv("SPECCHAT_MODELS_DIR", str(MODELS_DIR))
-    monkeypatch.setattr("specengine.load.pair.stable_step", lambda context: smollm_step)
+    monkeypatch.setattr("specengine.load.pair.measure_width_step", lambda context: smollm_step)
     registry = load_registry()
 
     @asynccontextmanager

@@ -35,7 +35,7 @@ QUESTION = [Turn("system", ""), Turn("user", "What is the capital of France?")]
 async def runtime(
     smollm_step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Runtime]:
-    monkeypatch.setattr("specengine.load.pair.stable_step", lambda context: smollm_step)
+    monkeypatch.setattr("specengine.load.pair.measure_width_step", lambda context: smollm_step)
     monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
     monkeypatch.setenv("SPECCHAT_MODELS_DIR", str(MODELS_DIR))
     registry = load_registry()
@@ -208,7 +208,7 @@ async def test_a_context_that_is_shorter_than_asked_for_is_said_once(runtime: Ru
 async def test_a_build_that_cannot_reproduce_says_so(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("specengine.load.pair.stable_step", lambda context: None)
+    monkeypatch.setattr("specengine.load.pair.measure_width_step", lambda context: None)
     options = AnswerOptions(GREEDY.sampling, max_tokens=2, reproducible=True)
     finished = (await collect(runtime, QUESTION, options))[-1]
     assert isinstance(finished, Finished)
@@ -236,7 +236,7 @@ async def test_cancelling_while_something_is_measured_is_a_cancelled_answer(
     def measure(context: object) -> None:
         raise CancelledError("cancelled")
 
-    monkeypatch.setattr("specengine.load.pair.stable_step", measure)
+    monkeypatch.setattr("specengine.load.pair.measure_width_step", measure)
     options = AnswerOptions(GREEDY.sampling, max_tokens=2, reproducible=True)
     finished = (await collect(runtime, QUESTION, options))[-1]
     assert isinstance(finished, Finished)

@@ -212,6 +212,6 @@ def test_calibration_measures_and_leaves_the_cache_empty(rig: Rig) -> None:
     rig.head.calibrate()
     assert len(rig.head.tokens) == 0
     assert set(rig.head.costs.as_dict()) == {2, 5, 7}
-    assert set(rig.head.measure(prefix=100, repeats=1)) == set(range(1, BLOCK))
+    assert set(rig.head.measure_passes(prefix=100, repeats=1)) == set(range(1, BLOCK))
     assert all(0 < s < 10 for s in rig.head.costs.as_dict().values())
     rig.check(TEXT[:20], 2)

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from specengine.cache.context import Context
-from specengine.cache.widths import rows_agree, stable_step
+from specengine.cache.widths import measure_width_step, rows_agree
 from specengine.core.cancel import AbortFlag
 from specengine.core.tokens import Tokens
 from specengine.llama.kv_cache import LlamaKVCache
@@ -44,7 +44,7 @@ class BlockKVCache(FakeKVCache):
 @pytest.mark.parametrize("block", [2, 4, 8, 16])
 def test_the_smallest_step_that_leaves_nothing_over_is_found(block: int) -> None:
     context = Context(BlockKVCache(block))
-    assert stable_step(context) == block
+    assert measure_width_step(context) == block
     assert [rows_agree(context, TEXT, step) for step in (1, block + 1, block, 2 * block)] == [
         False,
         False,
@@ -62,11 +62,11 @@ def test_where_one_row_over_many_cells_is_computed_otherwise_the_step_is_not_1(
             self._block = 1 if pos + len(tokens) < cells else 2
             return super().decode(tokens, pos, rows)
 
-    assert stable_step(Context(LongKVCache(1, n_ctx=600))) == step
+    assert measure_width_step(Context(LongKVCache(1, n_ctx=600))) == step
 
 
 def test_where_no_step_helps_none_is_found() -> None:
-    assert stable_step(Context(BlockKVCache(17))) is None
+    assert measure_width_step(Context(BlockKVCache(17))) is None
 
 
 def test_the_context_is_left_empty_and_as_it_was() -> None:

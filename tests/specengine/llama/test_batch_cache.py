@@ -12,8 +12,8 @@ from specengine.core.tokens import Tokens
 from specengine.llama.batch_cache import LlamaBatchCache
 from specengine.llama.kv_cache import LlamaKVCache
 from specengine.llama.model import LlamaModel
-from specengine.serve.batch_cache import Part
-from specengine.serve.stable_parts import stable_step
+from specengine.serve.batch_cache import padded_part
+from specengine.serve.stable_parts import measure_part_step
 from support.random_text import random_tokens
 
 N = 24
@@ -25,20 +25,13 @@ def model(tiny_model: Path) -> Iterator[LlamaModel]:
         yield loaded
 
 
-def part(sequence: int, tokens: Tokens, pos: int, rows: int, step: int = 1) -> Part:
-    """The last `rows` of `tokens`, padded to a multiple of `step`."""
-    n = len(tokens)
-    padding = np.repeat(tokens[-1:], -n % step)
-    return Part(sequence, np.concatenate((tokens, padding)), pos, slice(n - rows, n))
-
-
 def test_rows_among_neighbours_are_bit_for_bit_those_of_the_sequence_alone(
     model: LlamaModel,
 ) -> None:
     text, other, third = (random_tokens(model.vocab.size, 300, seed) for seed in (1, 2, 3))
     abort = AbortFlag()
     cache = LlamaBatchCache(model, n_sequences=3, n_ctx=512, n_threads=2, abort=abort, max_rows=16)
-    step = stable_step(cache)
+    step = measure_part_step(cache)
     if step is None:
         pytest.skip("no width of passes is stable with these kernels")
     alone = LlamaKVCache(model, n_ctx=64, n_threads=2, abort=abort)
@@ -47,7 +40,8 @@ def test_rows_among_neighbours_are_bit_for_bit_those_of_the_sequence_alone(
 
     def decode(*parts: tuple[int, Tokens, int, int]) -> Logits:
         """The rows of the last part."""
-        rows = cache.decode([part(*told, step) for told in parts])[-1].copy()
+        padded = [padded_part(s, tokens, pos, step, n_rows=n) for s, tokens, pos, n in parts]
+        rows = cache.decode(padded)[-1].copy()
         for sequence, tokens, pos, _ in parts:
             cache.truncate(sequence, pos + len(tokens))
         return rows
@@ -71,9 +65,9 @@ def test_a_sequence_can_be_emptied_and_used_again(model: LlamaModel) -> None:
     cache = LlamaBatchCache(
         model, n_sequences=2, n_ctx=64, n_threads=2, abort=AbortFlag(), max_rows=4
     )
-    first = cache.decode([part(0, text, 0, 1)])[0].copy()
-    cache.decode([part(1, other, 0, 0)])
+    first = cache.decode([padded_part(0, text, 0, 1, n_rows=1)])[0].copy()
+    cache.decode([padded_part(1, other, 0, 1, n_rows=0)])
     cache.truncate(1, 0)
-    again = cache.decode([part(1, text, 0, 1)])[0].copy()
+    again = cache.decode([padded_part(1, text, 0, 1, n_rows=1)])[0].copy()
     cache.close()
     assert np.array_equal(first, again)

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from specengine.llama import library, probe
-from specengine.llama.child import ended
+from specengine.llama.child import ChildEnd, ended
 from specengine.llama.cpu import Cpu
-from specengine.llama.probe import ChildRun, build_key, judge
+from specengine.llama.probe import build_key, judge
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
+STAGES = ("plain", "extra")
 LOGITS = [1.0, -2.0, 0.5, 3.0]
 PLAIN = json.dumps({"stage": "plain", "logits": LOGITS})
 EXTRA = json.dumps({"stage": "extra", "logits": [1.01, -2.0, 0.5, 3.0]})
@@ -90,9 +91,9 @@ def test_the_childs_own_last_words_are_the_reason(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_numbers_that_are_not_finite_are_wrong(value: float) -> None:
-    bad = [*LOGITS[:3], value]
-    assert not judge(ChildRun({"plain": bad, "extra": bad})).works
-    assert not judge(ChildRun({"plain": LOGITS, "extra": bad})).use_extra_bufts
+    bad = [json.dumps({"stage": each, "logits": [*LOGITS[:3], value]}) for each in STAGES]
+    assert not judge(ChildEnd("\n".join(bad).encode())).works
+    assert not judge(ChildEnd(f"{PLAIN}\n{bad[1]}".encode())).use_extra_bufts
 
 
 def test_a_line_that_was_cut_off_is_no_answer(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from specengine.cache.context import Logits
 from specengine.cache.costs import PassCosts
 from specengine.serve.batch_cache import Part
-from specengine.serve.stable_parts import measure_costs, stable_step
+from specengine.serve.stable_parts import measure_costs, measure_part_step
 from support.fake_batch_cache import FakeBatchCache
 from support.fakes import markov
 
@@ -50,12 +50,12 @@ def test_the_smallest_step_that_leaves_nothing_over_is_found(
     block: int | None, step: int | None
 ) -> None:
     cache = Kernels(block)
-    assert stable_step(cache) == step
+    assert measure_part_step(cache) == step
     assert cache.held == [[], [], []]
 
 
 def test_a_server_of_one_session_needs_no_neighbours() -> None:
-    assert stable_step(Kernels(4, n_sequences=1)) == 4
+    assert measure_part_step(Kernels(4, n_sequences=1)) == 4
 
 
 @pytest.mark.parametrize("step", [1, 2, 8])
