@@ -9,11 +9,15 @@ from typing import Any
 
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.kept_states import KeptStates
-from specchat.backends.runtime import Runtime
-from specchat.backends.verify_server.pair import RemoteOptions
 from specchat.chats import ChatStore
 from specchat.chats.earlier_answers import EarlierAnswers
-from specchat.cli.flags import profile_flags, sampling_flags, settings_of, to_answer_options
+from specchat.cli.flags import (
+    profile_flags,
+    runtime_of,
+    sampling_flags,
+    settings_of,
+    to_answer_options,
+)
 from specchat.config import locations
 from specchat.config.log import log_to_file
 from specchat.config.settings import Settings
@@ -54,23 +58,10 @@ def run_chat(flags: Mapping[str, Any]) -> int:
         opened[:] = [store]
         return store
 
+    earlier = EarlierAnswers(lambda: opened[-1] if opened else None)
     services = Services(
-        runtime=Runtime(
-            registry,
-            n_threads=settings.threads,
-            gpu_layers=settings.gpu,
-            offline=settings.offline,
-            earlier=EarlierAnswers(lambda: opened[-1] if opened else None)
-            if settings.earlier_answers
-            else None,
-            remote=RemoteOptions(
-                settings.patience_ms,
-                settings.on_loss,
-                settings.predicted_outputs,
-                settings.key_over_http,
-            ),
-            states=states,
-            reads_ahead=settings.read_ahead,
+        runtime=runtime_of(
+            settings, registry, earlier=earlier if settings.earlier_answers else None, states=states
         ),
         registry=registry,
         open_store=open_store,

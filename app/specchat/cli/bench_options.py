@@ -11,12 +11,10 @@ import click
 
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.suite import Item, load_suite
-from specchat.cli.flags import profile_flags, settings_of
+from specchat.cli.flags import chosen
 from specchat.cli.options import with_options
-from specchat.config import locations
 from specchat.config.settings import Settings
-from specchat.models.registry import Profile, Registry, load_registry
-from specchat.models.selection import select_profile
+from specchat.models.registry import Profile, Registry
 from specchat.wire.address import is_url
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,9 +66,7 @@ class Subject:
 
 def subject_of(flags: Mapping[str, Any]) -> Subject:
     """What the flags name. Raises SpecchatError."""
-    settings = settings_of(flags)
-    registry = load_registry(locations.registry_file())
-    profile = select_profile(registry, settings, **profile_flags(flags))
+    settings, registry, profile = chosen(flags)
     if is_url(profile.target):
         raise BenchmarkError(f"{profile.target} is remote: only this machine is measured")
     categories = (name.strip() for name in (flags["categories"] or "").split(","))

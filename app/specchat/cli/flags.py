@@ -1,8 +1,8 @@
-"""From the values of flags to settings, sampling and answer options, checked."""
+"""From the values of flags to settings, models, sampling and answer options, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,13 @@ from typing import Any
 import click
 
 from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.kept_states import KeptStates
+from specchat.backends.runtime import Runtime
+from specchat.backends.verify_server.pair import RemoteOptions
+from specchat.config import locations
 from specchat.config.settings import Settings, load_settings
+from specchat.models.registry import Profile, Registry, load_registry
+from specchat.models.selection import select_profile
 from specengine.core.errors import GrammarError, SamplingError
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
@@ -30,6 +36,38 @@ def settings_of(flags: Mapping[str, Any]) -> Settings:
 def profile_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that `select_profile` takes."""
     return {name: flags[name] for name in ("profile", "target", "draft", "system")}
+
+
+def chosen(flags: Mapping[str, Any]) -> tuple[Settings, Registry, Profile]:
+    """What holds under `flags`, and the profile that they name. Raises SpecchatError."""
+    settings = settings_of(flags)
+    registry = load_registry(locations.registry_file())
+    return settings, registry, select_profile(registry, settings, **profile_flags(flags))
+
+
+def runtime_of(
+    settings: Settings,
+    registry: Registry,
+    *,
+    earlier: Callable[[str], Sequence[Sequence[int]]] | None = None,
+    states: KeptStates | None = None,
+) -> Runtime:
+    """A runtime under `settings`; `earlier` and `states` are as for `Runtime`."""
+    return Runtime(
+        registry,
+        n_threads=settings.threads,
+        gpu_layers=settings.gpu,
+        offline=settings.offline,
+        earlier=earlier,
+        remote=RemoteOptions(
+            settings.patience_ms,
+            settings.on_loss,
+            settings.predicted_outputs,
+            settings.key_over_http,
+        ),
+        states=states,
+        reads_ahead=settings.read_ahead,
+    )
 
 
 def sampling_flags(flags: Mapping[str, Any]) -> dict[str, Any]:

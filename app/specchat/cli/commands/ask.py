@@ -16,17 +16,15 @@ import click
 
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
-from specchat.backends.verify_server.pair import RemoteOptions
 from specchat.cli.answer_printer import AnswerPrinter
 from specchat.cli.event_progress import EventProgress
-from specchat.cli.flags import profile_flags, sampling_flags, settings_of, to_answer_options
+from specchat.cli.flags import chosen, runtime_of, sampling_flags, to_answer_options
 from specchat.cli.options import WORDS, answer_options, model_options
-from specchat.config import locations
 from specchat.config.log import log_to_file
 from specchat.errors import SpecchatError
 from specchat.models.errors import DownloadCancelledError
-from specchat.models.registry import Profile, load_registry
-from specchat.models.selection import select_profile, select_sampling
+from specchat.models.registry import Profile
+from specchat.models.selection import select_sampling
 from specchat.printable import one_line
 from specengine.chat.chat_template import Turn
 from specengine.core.errors import CancelledError
@@ -58,9 +56,7 @@ def command(prompt: str | None, as_json: bool, **flags: Any) -> int:
     if flags["raw"] and flags["system"] is not None:
         raise click.UsageError("--raw sends no system message: remove --system")
     log_to_file()
-    settings = settings_of(flags)
-    registry = load_registry(locations.registry_file())
-    profile = select_profile(registry, settings, **profile_flags(flags))
+    settings, registry, profile = chosen(flags)
     sampling = select_sampling(profile, settings, sampling_flags(flags))
     options = to_answer_options(flags, sampling)
     question = _question(prompt)
@@ -70,18 +66,7 @@ def command(prompt: str | None, as_json: bool, **flags: Any) -> int:
         sampling = select_sampling(loaded, settings, sampling_flags(flags))
         return _turns(loaded, question, options), replace(options, sampling=sampling)
 
-    runtime = Runtime(
-        registry,
-        n_threads=settings.threads,
-        gpu_layers=settings.gpu,
-        offline=settings.offline,
-        remote=RemoteOptions(
-            settings.patience_ms,
-            settings.on_loss,
-            settings.predicted_outputs,
-            settings.key_over_http,
-        ),
-    )
+    runtime = runtime_of(settings, registry)
     with _interruptible(runtime) as interrupted:
         asking = _ask(runtime, profile, asked, interrupted, stream=not as_json)
         finished, profile, options = asyncio.run(asking)

@@ -16,9 +16,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from specchat.backends.runtime import Runtime
 from specchat.cli.event_progress import EventProgress
-from specchat.cli.flags import profile_flags, settings_of
+from specchat.cli.flags import chosen, runtime_of
 from specchat.cli.options import model_options
-from specchat.config import locations
 from specchat.config.log import log_to_file
 from specchat.doctor.certificate import (
     QUESTIONS,
@@ -28,8 +27,7 @@ from specchat.doctor.certificate import (
     encode_question,
 )
 from specchat.errors import SpecchatError
-from specchat.models.registry import Profile, load_registry
-from specchat.models.selection import select_profile
+from specchat.models.registry import Profile
 from specchat.printable import one_line
 from specchat.wire.address import is_url
 from specengine.checks.verification import Plan, verify
@@ -75,9 +73,7 @@ def command(
     Exits with 1 if a check fails.
     """
     log_to_file()
-    settings = settings_of(flags)
-    registry = load_registry(locations.registry_file())
-    profile = select_profile(registry, settings, **profile_flags(flags))
+    settings, registry, profile = chosen(flags)
     if is_url(profile.target):
         raise SpecchatError(
             f"{profile.target} is on a server: run specchat verify on the machine that runs the "
@@ -107,13 +103,7 @@ def command(
             threads=settings.threads,
         )
 
-    runtime = Runtime(
-        registry,
-        n_threads=settings.threads,
-        gpu_layers=settings.gpu,
-        offline=settings.offline,
-    )
-    certificate = asyncio.run(_run(runtime, profile, check))
+    certificate = asyncio.run(_run(runtime_of(settings, registry), profile, check))
     if as_json:
         click.echo(certificate.model_dump_json(indent=1))
     else:
