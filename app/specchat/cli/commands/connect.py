@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import asdict
 from pathlib import Path
 from threading import Event
@@ -19,6 +18,7 @@ from specchat.backends.scoring.pair import ENGINES, ScoringServer, examine_scori
 from specchat.backends.trials import try_out
 from specchat.backends.verify_server.client import VerifyServer
 from specchat.backends.verify_server.vocabulary import fetch_vocabulary
+from specchat.cli.json_output import json_option, print_json
 from specchat.cli.options import key_over_http_option
 from specchat.config import locations
 from specchat.config.settings import load_settings
@@ -47,7 +47,7 @@ _WAYS = {
 @click.argument("url")
 @click.option("--draft", metavar="MODEL", help="Draft model to check against the server.")
 @key_over_http_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
+@json_option
 def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bool) -> int:
     """Say what the server at URL is, what it can verify, and how long the way there takes.
 
@@ -74,7 +74,7 @@ def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bo
         if scores is not None:
             told = asdict(scores) if isinstance(scores, Capabilities) else None
             result |= {"capabilities": told, "cannot_verify": None if told else scores}
-        click.echo(json.dumps(result, indent=2))
+        print_json(result)
     else:
         _print(found, draft, way, entry, _verifies(found, scores), gain)
     return 1 if misfit else 0

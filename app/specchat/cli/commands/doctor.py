@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import asdict
 
 import click
+
+from specchat.cli.json_output import json_option, print_json
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
+@json_option
 @click.option(
     "--measure", is_flag=True, help="First measure again what passes of the profile's models cost."
 )
@@ -42,6 +43,5 @@ def command(as_json: bool, measure: bool) -> int:
     if not as_json and any(check.status != "ok" for check in checks):
         click.echo("Causes and remedies by symptom: docs/troubleshooting.md")
     if as_json:
-        report = {"ok": not failed, "checks": [asdict(check) for check in checks]}
-        click.echo(json.dumps(report, indent=2))
+        print_json({"ok": not failed, "checks": [asdict(check) for check in checks]})
     return 1 if failed else 0

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from specchat.cli.json_output import json_option, print_json
 from specchat.config import locations
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(as_json: bool) -> None:
     """Show where settings, chats, models and the log are.
 
@@ -25,7 +24,7 @@ def command(as_json: bool) -> None:
         "cache": locations.cache_dir(),
     }
     if as_json:
-        click.echo(json.dumps({name: str(path) for name, path in paths.items()}, indent=2))
+        print_json({name: str(path) for name, path in paths.items()})
         return
     for name, path in paths.items():
         click.echo(f"{name:<9} {path}{'' if path.exists() else '  (not there yet)'}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from specchat.cli.download_progress import DownloadProgress
+from specchat.cli.json_output import json_option, print_json
 from specchat.config import locations
 from specchat.models.download import Unfinished
 from specchat.models.ensure import ensure_model
@@ -24,6 +24,7 @@ from specchat.models.registry import Model, Registry, load_registry
 from specchat.models.scan import Found, scan
 from specchat.models.sizes import readable_size
 from specchat.models.store import ModelStore
+from specchat.printable import one_line
 from specengine.core.errors import ModelFileError
 from specengine.files.compatibility import Comparison, Way, compare
 from specengine.files.gguf import GGUF, read_gguf
@@ -40,8 +41,6 @@ _WAYS: dict[Way, str] = {
 
 _WIDE = 250  # columns of a table that no terminal shows: lines stay whole for grep
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
 
 @click.group()
 def command() -> None:
@@ -49,7 +48,7 @@ def command() -> None:
 
 
 @command.command("list")
-@_json_option
+@json_option
 def list_models(as_json: bool) -> None:
     """List models and profiles, and which models are on this computer."""
     registry, store = _registry(), _store()
@@ -57,7 +56,7 @@ def list_models(as_json: bool) -> None:
     models = [_state(model, store, files) for model in registry.models.values()]
     profiles = [p.model_dump(mode="json", exclude_unset=True) for p in registry.profiles.values()]
     if as_json:
-        _print_json({"models": models, "profiles": profiles})
+        print_json({"models": models, "profiles": profiles})
         return
     rows = [[m["name"], _size(m["bytes"]), _where(m), m["description"]] for m in models]
     _print_table(["model", "size", "here", "what it is"], rows)
@@ -68,7 +67,7 @@ def list_models(as_json: bool) -> None:
 
 @command.command()
 @click.argument("names", metavar="NAME|PROFILE...", nargs=-1, required=True)
-@_json_option
+@json_option
 def pull(names: Sequence[str], as_json: bool) -> None:
     """Download models, or all that profiles need; continue downloads that were stopped."""
     registry, store = _registry(), _store()
@@ -86,7 +85,7 @@ def pull(names: Sequence[str], as_json: bool) -> None:
         if not as_json:
             click.echo(f"{model.name}: {path}")
     if as_json:
-        _print_json(pulled)
+        print_json(pulled)
 
 
 @command.command()
@@ -100,7 +99,7 @@ def pull(names: Sequence[str], as_json: bool) -> None:
     show_default=True,
     help="Context length, in tokens, to compute the memory for.",
 )
-@_json_option
+@json_option
 def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
     """Say how DRAFT can draft for TARGET (names or GGUF files); exit with 1 if it cannot."""
     registry = _registry()
@@ -115,22 +114,22 @@ def check(target: str, draft: str, n_ctx: int, as_json: bool) -> None:
         "n_ctx": n_ctx,
     }
     if as_json:
-        _print_json({**asdict(comparison), "memory": memory})
+        print_json({**asdict(comparison), "memory": memory})
     else:
         for line in _explained(pair[0], pair[1], comparison, memory):
-            click.echo(_plain(line))
+            click.echo(one_line(line))
     if comparison.way == "none" or memory["needed"] > memory["available"]:
         sys.exit(1)
 
 
 @command.command("scan")
-@_json_option
+@json_option
 def scan_models(as_json: bool) -> None:
     """Find the GGUF files of Hugging Face, LM Studio, Ollama and llama.cpp on this computer."""
     registry, store = _registry(), _store()
     files = [_described(found, registry, store) for found in scan(store.folder)]
     if as_json:
-        _print_json(files)
+        print_json(files)
     elif files:
         rows = [[f["keeper"], f["name"], _size(f["bytes"]), _summary(f)] for f in files]
         _print_table(["kept by", "name", "size", "what it is"], rows)
@@ -161,12 +160,12 @@ def layerskip(target: str, n_layers: int, output: Path | None) -> None:
     source = _local_file(_registry(), target)
     output = output or locations.models_dir() / f"{source.stem}-first-{n_layers}.gguf"
     written = write_first_layers(source, n_layers, output)
-    click.echo(_plain(f"{written.path}: {n_layers} layers, {readable_size(written.file_size)}"))
+    click.echo(one_line(f"{written.path}: {n_layers} layers, {readable_size(written.file_size)}"))
 
 
 @command.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@_json_option
+@json_option
 def rm(names: Sequence[str], as_json: bool) -> None:
     """Delete downloaded models; files of other programs are left alone."""
     registry, store = _registry(), _store()
@@ -178,7 +177,7 @@ def rm(names: Sequence[str], as_json: bool) -> None:
             done = f"{readable_size(freed)} freed" if freed else "nothing was downloaded"
             click.echo(f"{model.name}: {done}")
     if as_json:
-        _print_json(removed)
+        print_json(removed)
 
 
 def _registry() -> Registry:
@@ -292,19 +291,10 @@ def _size(size: int | None) -> str:
     return readable_size(size) if size else "?"
 
 
-def _plain(text: str) -> str:
-    """Text from files, with what a terminal would obey made visible."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def _print_json(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
 def _print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     table = Table(*titles, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(Text(_plain(cell)) for cell in row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     console = Console()
     if not console.is_terminal:
         console = Console(width=_WIDE)

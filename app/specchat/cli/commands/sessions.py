@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -14,14 +13,13 @@ import click
 from specchat.chats import Chat, ChatStore, ChatSummary
 from specchat.chats.archive import archive, read_archive, restore
 from specchat.chats.markdown import markdown
+from specchat.cli.json_output import json_option, print_json
 from specchat.cli.options import WORDS
 from specchat.config import locations
 from specchat.errors import SpecchatError
 from specchat.printable import one_line, printable
 
 _ID = click.IntRange(1, 2**63 - 1)
-
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -31,13 +29,13 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--limit", type=click.IntRange(1), default=200, show_default=True)
-@_json_option
+@json_option
 def list_chats(limit: int, as_json: bool) -> None:
     """List chats, the most recent first."""
     with _store() as store:
         chats = store.chats(limit)
     if as_json:
-        _print_json([asdict(chat) for chat in chats])
+        print_json([asdict(chat) for chat in chats])
         return
     for chat in chats:
         click.echo(_line(chat))
@@ -48,13 +46,13 @@ def list_chats(limit: int, as_json: bool) -> None:
 @command.command()
 @click.argument("words", type=WORDS, nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True)
-@_json_option
+@json_option
 def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find messages with words that begin with WORDS; case and diacritics do not count."""
     with _store() as store:
         hits = store.search(" ".join(words), limit)
     if as_json:
-        _print_json([asdict(hit) for hit in hits])
+        print_json([asdict(hit) for hit in hits])
         return
     for hit in hits:
         click.echo(f"{hit.chat_id:>5}  {one_line(hit.title) or '(untitled)'}")
@@ -66,7 +64,7 @@ def search(words: tuple[str, ...], limit: int, as_json: bool) -> None:
 
 @command.command()
 @click.argument("chat_id", metavar="ID", type=_ID)
-@_json_option
+@json_option
 def show(chat_id: int, as_json: bool) -> None:
     """Show a chat with all its branches."""
     with _store() as store:
@@ -114,7 +112,7 @@ def export(chat_ids: tuple[int, ...], form: str | None, output: Path | None) -> 
 
 @command.command("import")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@_json_option
+@json_option
 def import_chats(file: Path, as_json: bool) -> None:
     """Add the chats in a JSON FILE that `export` wrote; - is standard input."""
     try:
@@ -126,7 +124,7 @@ def import_chats(file: Path, as_json: bool) -> None:
         ids = restore(store, read)
         chats = [store.chat(i) for i in ids]
     if as_json:
-        _print_json([{"id": chat.id, "title": chat.title} for chat in chats])
+        print_json([{"id": chat.id, "title": chat.title} for chat in chats])
         return
     for chat in chats:
         click.echo(_line(chat))
@@ -173,9 +171,3 @@ def _write(text: str, file: Path) -> None:
 def _line(chat: Chat | ChatSummary) -> str:
     title = one_line(chat.title) or "(untitled)"
     return f"{chat.id:>5}  {chat.updated_at.astimezone():%Y-%m-%d %H:%M}  {title}"
-
-
-def _print_json(value: object) -> None:
-    click.echo(
-        json.dumps(value, indent=2, ensure_ascii=False, default=lambda time: time.isoformat())
-    )
