@@ -214,13 +214,13 @@ class Client:
         ready = prepare_remote(profile, registry, network, Keys(url), _nothing, threading.Event())
         assert isinstance(ready, PreparedRemote)
         assert ready.draft is not None
-        self.target, self.draft = ready.model, ready.draft
+        self.target, self.draft = ready.model.name, ready.draft
         self.passes = PassClock(ready.server.address, None)
         network.call(ready.server.close())
         self._pair = InRounds(
             replace(ready, server=self.passes, method="model"),
             network,
-            LoadOptions(ready.n_ctx, THREADS, ready.use_extra_bufts),
+            LoadOptions(ready.model.n_ctx, THREADS, ready.use_extra_bufts),
             RemoteOptions(on_loss=_ON_LOSS),
             abort=AbortFlag(),
             on_progress=lambda name, done: None,

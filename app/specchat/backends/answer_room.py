@@ -8,7 +8,7 @@ from specengine.core.errors import ContextFullError
 def answer_room(n_prompt: int, n_ctx: int, max_tokens: int | None) -> int:
     """Tokens that may follow a prompt of `n_prompt`, `max_tokens` at most.
 
-    Raises ContextFullError where there is no room for any.
+    Raises ContextFullError if there is no room for any.
     """
     room = n_ctx - n_prompt
     if room < 1:

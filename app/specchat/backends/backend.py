@@ -38,12 +38,12 @@ class Backend(ABC, Generic[Prompt]):
 
     @property
     def n_ctx(self) -> int:
-        """Tokens of context that the target has; 0 where that is not known."""
+        """Tokens of context that the target has; 0 if that is not known."""
         return 0
 
     @property
     def placement(self) -> str:
-        """What of the loaded models is on which GPU, in one line; empty where nothing is."""
+        """What of the loaded models is on which GPU, in one line; empty if nothing is."""
         return ""
 
     @property
@@ -63,7 +63,7 @@ class Backend(ABC, Generic[Prompt]):
 
     @property
     def pair(self) -> Pair | None:
-        """Target and drafter, where both are loaded here."""
+        """Target and drafter, if both are loaded here."""
         return None
 
     @abstractmethod
@@ -95,12 +95,12 @@ class Backend(ABC, Generic[Prompt]):
         self, turns: Sequence[Turn], typed: str, options: AnswerOptions
     ) -> Prompt | None:
         """What the prompt begins with when the question that is being typed after `turns` is asked;
-        None where nothing of it can be evaluated ahead or kept. Raises as `encode`.
+        None if nothing of it can be evaluated ahead or kept. Raises as `encode`.
         """
         return None
 
     def recall(self, prompt: Prompt, options: AnswerOptions) -> None:
-        """Restore what was kept of the chat, where that spares evaluating much of `prompt`."""
+        """Restore what was kept of the chat, if that spares evaluating much of `prompt`."""
         return
 
     def read_ahead(self, prompt: Prompt, options: AnswerOptions) -> None:
@@ -109,7 +109,7 @@ class Backend(ABC, Generic[Prompt]):
 
     def copy_to_keep(self, prompt: Prompt, options: AnswerOptions) -> tuple[str, SavedCache] | None:
         """What the cache holds of a `next_prompt`, after the key that it can be restored with; None
-        where nothing is worth keeping.
+        if nothing is worth keeping.
         """
         return None
 

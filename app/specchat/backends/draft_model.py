@@ -50,7 +50,7 @@ class DraftingHere(Backend[Sequence[int]]):
 
     @property
     def files(self) -> list[Path]:
-        """The draft model's, where there is one."""
+        """The draft model's, if there is one."""
         return [] if self._draft is None else [self._draft.model.path]
 
     @property

@@ -1,4 +1,4 @@
-"""What is behind an address, and what the way there does to a stream."""
+"""Examines a server for `specchat connect`: its kind, its speed, and whether proxies buffer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROMPT = [1, 1, 1, 1]  # any text
 
 
 class Examination(BaseModel):
-    """The findings; None where something could not be found out."""
+    """The findings; None if something could not be found out."""
 
     address: str
     kind: str
@@ -46,7 +46,7 @@ class Examination(BaseModel):
 
 
 async def examine(address: Address, key: Key | None) -> Examination:
-    """Connect and try. Raises RemoteError where nothing usable listens."""
+    """Connect and try. Raises RemoteError if nothing usable listens."""
     server = VerifyServer(address, key)
     try:
         info = await server.info()

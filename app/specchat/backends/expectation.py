@@ -1,12 +1,12 @@
-"""How much sooner a server's text comes with drafts from here, before anybody has tried."""
+"""How much faster a server's text comes with drafts made here: an estimate, before any trial."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-# Draft tokens that stand, where all before them did: of a draft model of the target's family, and
-# of copied passages.
+# The share of draft tokens that are accepted if all before them were: of a draft model of the
+# target's family, and of copied passages.
 TYPICAL_MODEL, TYPICAL_LOOKUP = 0.7, 0.8
 
 
@@ -17,7 +17,7 @@ def expected_gain(
     acceptance: float,
     max_draft: int,
 ) -> float:
-    """Tokens a second with drafts over those of the target alone, 1 where drafts cannot help.
+    """Tokens a second with drafts over those of the target alone, 1 if drafts cannot help.
 
     `pass_s(n)`: seconds of a target pass over n tokens; `draft_s`: of a draft token;
     `acceptance` < 1. With v = `pass_s`, d = `draft_s`, a = `acceptance`:

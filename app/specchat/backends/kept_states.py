@@ -63,7 +63,7 @@ class KeptStates:
         self._closed = threading.Event()
 
     def tokens(self, chat_id: int, key: str) -> Tokens | None:
-        """What the file of a chat says that it holds, under `key`; None where there is none."""
+        """What the file of a chat says that it holds, under `key`; None if there is none."""
         with contextlib.suppress(OSError), self._file(chat_id).open("rb") as file:
             if (found := _open(file, key)) is not None:
                 return found[1]
@@ -149,7 +149,7 @@ class KeptStates:
 
 
 def _write(path: Path, key: str, saved: SavedCache, is_closed: Callable[[], bool]) -> None:
-    """Raises InterruptedError where `is_closed` becomes true meanwhile."""
+    """Raises InterruptedError if `is_closed` becomes true meanwhile."""
     header = _Header(
         format="specchat state 1",
         key=key,
@@ -174,7 +174,7 @@ def _write(path: Path, key: str, saved: SavedCache, is_closed: Callable[[], bool
 
 
 def _open(file: BufferedReader, key: str) -> tuple[_Header, Tokens] | None:
-    """The header and the token ids; None where the file is damaged or of another key."""
+    """The header and the token ids; None if the file is damaged or of another key."""
     try:
         header = _Header.model_validate_json(file.readline(_MAX_HEADER))
     except ValidationError:
@@ -186,7 +186,7 @@ def _open(file: BufferedReader, key: str) -> tuple[_Header, Tokens] | None:
 
 
 def _read(file: BufferedReader, header: _Header, tokens: Tokens) -> SavedCache | None:
-    """What follows the token ids; None where the hash is another."""
+    """What follows the token ids; None if the hash is another."""
     state = np.empty(header.n_bytes, dtype=np.uint8)
     n_read = file.readinto(state.data)
     digest = hashlib.blake2b(digest_size=_DIGEST_SIZE)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.backend import Backend, Emit, Event
-from specchat.backends.kept_states import KeptStates
+from specchat.backends.kept_states import WORTHWHILE, KeptStates
 from specchat.backends.prompts import encode_prompt, next_prompt
-from specchat.backends.recall import copy_to_keep, recall
 from specchat.backends.support import EVERYTHING, Support
 from specengine.cache.context import SavedCache
 from specengine.cache.costs import PassCosts
 from specengine.chat.chat_template import Turn
 from specengine.core.events import Finished, Progress
+from specengine.core.tokens import as_tokens, common_prefix
 from specengine.load.pair import Pair
 
 _MEASURING = Progress("measure", 0, 0, "this machine")
@@ -97,8 +98,14 @@ class LocalBackend(Backend[Sequence[int]]):
         return next_prompt(self._pair, turns, typed, options)
 
     def recall(self, prompt: Sequence[int], options: AnswerOptions) -> None:
-        if self._states is not None and options.chat_id is not None:
-            recall(self._states, self._pair, prompt, options.chat_id)
+        states, chat_id, pair = self._states, options.chat_id, self._pair
+        if states is None or chat_id is None:
+            return
+        with suppress(OSError):  # the model's file is gone
+            held, kept = self._held_and_kept(states, prompt, chat_id)
+            worthwhile = kept - held >= WORTHWHILE
+            if worthwhile and (saved := states.load(chat_id, pair.state_key)) is not None:
+                pair.context.restore(saved)
 
     def read_ahead(self, prompt: Sequence[int], options: AnswerOptions) -> None:
         self._pair.read_ahead(prompt, reproducible=options.reproducible)
@@ -106,10 +113,24 @@ class LocalBackend(Backend[Sequence[int]]):
     def copy_to_keep(
         self, prompt: Sequence[int], options: AnswerOptions
     ) -> tuple[str, SavedCache] | None:
-        if self._states is None or options.chat_id is None:
+        states, chat_id, pair = self._states, options.chat_id, self._pair
+        if states is None or chat_id is None:
             return None
-        saved = copy_to_keep(self._states, self._pair, prompt, options.chat_id)
-        return None if saved is None else (self._pair.state_key, saved)
+        with suppress(OSError):
+            held, kept = self._held_and_kept(states, prompt, chat_id)
+            worthwhile = held - kept >= WORTHWHILE
+            if worthwhile and (saved := pair.context.save(as_tokens(prompt))) is not None:
+                return pair.state_key, saved
+        return None
 
     def close(self) -> None:
         self._pair.close()
+
+    def _held_and_kept(
+        self, states: KeptStates, prompt: Sequence[int], chat_id: int
+    ) -> tuple[int, int]:
+        """How many tokens of `prompt` the cache has now, and how many are kept of the chat."""
+        tokens = as_tokens(prompt)
+        kept = states.tokens(chat_id, self._pair.state_key)
+        held = common_prefix(tokens, self._pair.context.tokens)
+        return held, 0 if kept is None else common_prefix(tokens, kept)

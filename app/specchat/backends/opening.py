@@ -42,7 +42,7 @@ def open_remote(
             why=ready.why,
             predicts=options.predicted_outputs,
         )
-    n_ctx = ready.server.n_ctx if isinstance(ready, PreparedScoring) else ready.n_ctx
+    n_ctx = ready.server.n_ctx if isinstance(ready, PreparedScoring) else ready.model.n_ctx
     known = costs.load([ready.draft] if ready.draft is not None else [])
     load = LoadOptions(n_ctx, n_threads, ready.use_extra_bufts, gpu_layers, known)
     if isinstance(ready, PreparedScoring):

@@ -10,10 +10,9 @@ from threading import Event
 import httpx
 
 from specchat.backends.openai_chat.server import ChatClient, choose_model
-from specchat.backends.preparation import draft_method, fetch
+from specchat.backends.preparation import draft_method, fetch, require_llama
 from specchat.backends.scoring.pair import ENGINES, ScoringServer
 from specchat.backends.trials import try_out
-from specchat.config import locations
 from specchat.models.registry import Profile, Registry
 from specchat.wire.address import Address, parse_address
 from specchat.wire.errors import RemoteError
@@ -22,7 +21,6 @@ from specchat.wire.keys import Keys
 from specchat.wire.network import NetworkThread
 from specengine.core.events import Progress
 from specengine.files.language_model import read_draft
-from specengine.llama.probe import probe
 from specengine.load.drafting import DraftMethod
 
 NO_DRAFT_MODEL = "to verify drafts, name a draft model that has its vocabulary"
@@ -35,7 +33,7 @@ class PreparedChat:
     client: ChatClient
     model: str
     why: str | None = None
-    """Why drafts are not verified, where the server might."""
+    """Why drafts are not verified, if the server might."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +65,9 @@ def prepare_other(
     draft = fetch(name, registry, on_event, cancel)
     network.call(chat.client.close())
     on_event(Progress("load", 0, 0, f"whether {server.model} can verify drafts"))
-    probed = probe(locations.cache_dir())
+    use_extra_bufts = require_llama()
     try_out(read_draft(draft), on_event=on_event, cancel=cancel)
-    return PreparedScoring(server, draft, draft_method(profile, True), probed.use_extra_bufts)
+    return PreparedScoring(server, draft, draft_method(profile, True), use_extra_bufts)
 
 
 async def _connect(

@@ -62,9 +62,7 @@ def prepare(
     a file that is no chat model, ends the process, or has no vocabulary, a pair larger than
     memory.
     """
-    probed = probe(locations.cache_dir())
-    if not probed.works:
-        raise BackendError(explain_probe(probed))
+    use_extra_bufts = require_llama()
 
     def require_room(target: GGUF, draft: GGUF | None) -> None:
         require_memory(target, draft, profile.n_ctx, gpu_layers=gpu_layers, freed=freed)
@@ -100,8 +98,18 @@ def prepare(
         draft,
         "mtp" if own_heads else draft_method(profile, draft is not None),
         vocabularies,
-        probed.use_extra_bufts,
+        use_extra_bufts,
     )
+
+
+def require_llama() -> bool:
+    """Whether llama.cpp works here with repacked weights. Raises BackendError if it does not at
+    all.
+    """
+    probed = probe(locations.cache_dir())
+    if not probed.works:
+        raise BackendError(explain_probe(probed))
+    return probed.use_extra_bufts
 
 
 def fetch(
@@ -122,7 +130,7 @@ def fetch(
 
 
 def _has_own_heads(profile: Profile, target: GGUF) -> bool:
-    """Whether the heads in the target's own file are to draft. Raises ModelFileError where they
+    """Whether the heads in the target's own file are to draft. Raises ModelFileError if they
     are asked for and cannot.
     """
     asked_for = uses_own_heads(profile.draft)

@@ -135,12 +135,12 @@ class Runtime:
 
     @property
     def n_ctx(self) -> int:
-        """Tokens of context that the loaded target has; 0 where that is not known."""
+        """Tokens of context that the loaded target has; 0 if that is not known."""
         return 0 if self._backend is None else self._backend.n_ctx
 
     @property
     def placement(self) -> str:
-        """What of the loaded models is on which GPU, in one line; empty where nothing is."""
+        """What of the loaded models is on which GPU, in one line; empty if nothing is."""
         return "" if self._backend is None else self._backend.placement
 
     @property
@@ -254,7 +254,7 @@ class Runtime:
             prepare_remote, profile, self._registry, network, keys, on_event, self._cancel_loading
         )
 
-        if isinstance(ready, PreparedRemote) and (served := ready.profile) is not None:
+        if isinstance(ready, PreparedRemote) and (served := ready.model.profile) is not None:
             profile = as_served(
                 profile, name=served.name, system=served.system, sampling=served.sampling
             )

@@ -1,4 +1,4 @@
-"""Energy by Linux's running counters of the processor packages, where they can be read."""
+"""Energy by Linux's running counters of the processor packages, if they can be read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EnergyMeter:
             self._packages.append(_Package(package / "energy_uj", limit))
 
     def read(self) -> list[int] | None:
-        """The counters now; None where this platform does not tell."""
+        """The counters now; None if this platform does not tell."""
         try:
             return [int(package.counter.read_text()) for package in self._packages] or None
         except (OSError, ValueError):

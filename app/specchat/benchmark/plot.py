@@ -16,7 +16,7 @@ _LEAST_SPAN = 0.5  # of the scale on either side of 1, so that noise looks like 
 
 
 def plot(condition: str, comparisons: Sequence[Comparison]) -> Table | None:
-    """Each side over the target alone, by category; None where nothing was compared."""
+    """Each side over the target alone, by category; None if nothing was compared."""
     rows = [c for c in comparisons if c.condition == condition and c.over == ALONE]
     if not rows:
         return None

@@ -29,7 +29,7 @@ class Condition(Record):
 
 
 class OwnTiming(Record):
-    """What a side says of itself, in seconds; None where it does not."""
+    """What a side says of itself, in seconds; None if it does not."""
 
     prompt_s: float | None = None
     decode_s: float | None = None

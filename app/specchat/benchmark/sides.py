@@ -44,7 +44,7 @@ class Side(Protocol):
         ...
 
     async def answer(self, turns: Sequence[Turn], sampling: SamplingParams) -> Answer:
-        """Raises BenchmarkError where the answer failed."""
+        """Raises BenchmarkError if the answer failed."""
         ...
 
 

@@ -13,7 +13,8 @@ from specengine.chat.chat_template import Turn, encode_chat
 from specengine.llama.threads import default_threads
 from specengine.load.pair import Pair
 
-# An answer that repeats, one that reasons, one that is free: drafts stand, fall, and are missing.
+# An answer that repeats, one that reasons, one that is free: drafts are accepted, rejected, or
+# missing.
 QUESTIONS = (
     "Write a Python function that reverses a list, then the same function with type hints.",
     "Which is larger, 9.11 or 9.9? Explain.",

@@ -32,7 +32,7 @@ def planned(
     gpu_layers: GpuLayers,
     freed: Mapping[str, int] | None = None,
 ) -> str:
-    """One line, as `specengine.llama.placement.summary`; empty where there is no GPU, or a model
+    """One line, as `specengine.llama.placement.summary`; empty if there is no GPU, or a model
     is not on this computer. `freed`: as in `specengine.llama.offload.plan`. Blocks.
     """
     if not devices():

@@ -44,7 +44,7 @@ async def read_lines(request: Request, *, limit: int, patience_s: float) -> Asyn
 
 
 def parse(kind: type[M], data: bytes) -> M:
-    """Raises Refusal, 400, that names the first thing wrong and never quotes it."""
+    """Raises Refusal, 400, that names the first thing that is wrong and never quotes it."""
     try:
         return kind.model_validate_json(data)
     except ValidationError as error:
@@ -60,7 +60,7 @@ def check_ids(tokens: list[int], n_vocab: int) -> None:
 
 
 async def _chunks(request: Request, patience_s: float) -> AsyncIterator[bytes]:
-    """Nobody says when a client that is only listened to has died: silence must do."""
+    """Pieces of the body. Silence is the only sign that a client has died amid its upload."""
     chunks = aiter(request.stream())
     while True:
         try:

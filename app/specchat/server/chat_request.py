@@ -1,4 +1,4 @@
-"""What programs send that speak the OpenAI protocol, checked, and what of it cannot be had here."""
+"""A chat request in the OpenAI protocol: checked, with what is not supported refused by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specchat.wire.messages import Integer, Sampling
 from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
 
-# Options that the answer would be another without, and the values that ask for nothing.
+# Options that would change the answer and are not supported, with the values that ask for nothing.
 _REFUSED: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "function_call": ("none", "auto"),
@@ -64,8 +64,8 @@ class StreamOptions(BaseModel):
 
 
 class ChatCompletion(Sampling):
-    """Every field has its effect. What would change the answer and cannot be had is refused, with
-    its name as `param`; of whatever else is sent, the answer's `notices` say that nothing comes.
+    """Every field has its effect. What would change the answer and is not supported is refused,
+    with its name as `param`; whatever else is sent is ignored, and the answer's `notices` say so.
     """
 
     model_config = ConfigDict(extra="allow")

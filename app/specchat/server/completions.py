@@ -17,12 +17,11 @@ from specchat.server.bodies import check_ids
 from specchat.server.chat_request import ChatCompletion
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
-from specchat.server.sessions import Answer, Session
+from specchat.server.sessions import Session
 from specengine.chat.answer_text import AnswerText
 from specengine.chat.chat_template import encode_chat
 from specengine.core.errors import TemplateError
 from specengine.sampling import SamplingParams
-from specengine.serve.generation import Generation
 from specengine.stream.committed import Committed
 from specengine.stream.transcript import Transcript
 
@@ -47,13 +46,8 @@ class CompletionHandlers:
             notices.append(f"model: this server has only {service.name}, which answers")
         check_ids(list(sampling.logit_bias), service.model.vocab.size)
         prompt = await asyncio.to_thread(self._encode, wanted)
-        if len(prompt) >= service.model.n_ctx:
-            message = (
-                f"the prompt's {len(prompt)} tokens leave no room for an answer in the context "
-                f"of {service.model.n_ctx}"
-            )
-            raise Refusal(413, "context", message)
-        service.require_room()
+        service.room(len(prompt))
+        service.require_place()
         session = service.sessions.create(request.state.owner)
         completion = _Completion(service, session, wanted, sampling, prompt, notices)
         if wanted.stream:
@@ -104,7 +98,9 @@ class _Completion:
         """Complete characters as they come, and "" after a while without any; `whole` tells the
         rest afterwards.
         """
-        answer = self._begin()
+        most = self._wanted.max_completion_tokens or self._wanted.max_tokens
+        prompt = Transcript(self._prompt)
+        answer = self._service.begin(self._session, prompt, self._sampling, most)
         while True:
             came = await answer.next(self._service.limits.ping_s)
             if came is None:
@@ -148,20 +144,6 @@ class _Completion:
         choice = {"index": 0, "message": message, "finish_reason": self._reason}
         head = self._head("chat.completion")
         return {**head, "choices": [choice], **self._usage(), **self._notices}
-
-    def _begin(self) -> Answer:
-        wanted, room = self._wanted, self._service.model.n_ctx - len(self._prompt)
-        most = wanted.max_completion_tokens or wanted.max_tokens or room
-        return self._service.begin(
-            self._session,
-            lambda on_event: Generation(
-                self._session.id,
-                Transcript(self._prompt),
-                self._sampling,
-                on_event,
-                max_tokens=min(most, room),
-            ),
-        )
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {

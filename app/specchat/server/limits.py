@@ -1,4 +1,4 @@
-"""What one server gives to whom."""
+"""The limits of a server: sessions, waiting answers, sizes and times."""
 
 from __future__ import annotations
 

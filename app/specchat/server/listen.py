@@ -40,7 +40,7 @@ class Listen:
 
 
 def check_exposure(listen: Listen, *, has_keys: bool) -> None:
-    """Raises SpecchatError where strangers could use the server."""
+    """Raises SpecchatError if strangers could use the server."""
     if not has_keys and not is_loopback(listen.host):
         raise SpecchatError(
             f"{listen.host} can be reached from other computers, so keys are needed: set "
@@ -50,7 +50,7 @@ def check_exposure(listen: Listen, *, has_keys: bool) -> None:
 
 def serve(service: Service, listen: Listen) -> None:
     """Answer requests until a signal, then close the model; ends the process where that hangs.
-    Raises SpecchatError where the port cannot be had.
+    Raises SpecchatError if the port cannot be had.
     """
     check_exposure(listen, has_keys=bool(service.keys))
     config = uvicorn.Config(

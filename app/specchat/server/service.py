@@ -24,13 +24,15 @@ from specengine.core.limits import MAX_DRAFT
 from specengine.files.gguf import GGUF
 from specengine.files.vocabulary_file import vocabulary_of
 from specengine.load.served import ServedModel
+from specengine.sampling import SamplingParams
 from specengine.serve.generation import Generation
 from specengine.stream.committed import Committed, Event
+from specengine.stream.transcript import Transcript
 
 
 @dataclass
 class Service:
-    """`sha256` is the model file's, where it is known. `grammars`: whether clients may send some:
+    """`sha256` is the model file's, if it is known. `grammars`: whether clients may send some:
     one whose states explode would hold up the answers of all. `profile`: the one that is served,
     with what suits its target; None for a target without one.
     """
@@ -110,8 +112,8 @@ class Service:
         most = self.limits.body if limit is None else limit
         return await read_message(request, kind, limit=most, patience_s=self.limits.silence_s)
 
-    def require_room(self) -> None:
-        """Raises Refusal, 429 or 503, where an answer would not begin before long."""
+    def require_place(self) -> None:
+        """Raises Refusal, 429 or 503, if an answer would not begin before long."""
         scheduler = self.model.scheduler
         if (fault := scheduler.fault) is not None:
             raise Refusal(503, "model", fault, headers={"Retry-After": "10"})
@@ -123,11 +125,35 @@ class Service:
                 headers={"Retry-After": "2"},
             )
 
+    def room(self, n: int) -> int:
+        """How many tokens fit behind a text of `n`. Raises Refusal, 413, if none does."""
+        room = self.model.n_ctx - n
+        if room < 1:
+            message = (
+                f"the text of {n} tokens leaves no room for an answer in the context of "
+                f"{self.model.n_ctx}"
+            )
+            raise Refusal(413, "context", message, n_ctx=self.model.n_ctx)
+        return room
+
     def begin(
-        self, session: Session, make: Callable[[Callable[[Event], None]], Generation]
+        self,
+        session: Session,
+        prompt: Transcript,
+        sampling: SamplingParams,
+        max_tokens: int | None,
+        **further: Any,
     ) -> Answer:
-        """An answer that is being made, counted whoever reads it; `make` as in `Session.begin`."""
-        scheduler = self.model.scheduler
+        """An answer that is being made, as long as there is room for; counted whoever reads it.
+
+        `further`: whatever else a Generation has.
+        """
+        scheduler, room = self.model.scheduler, self.room(len(prompt))
+        most = room if max_tokens is None else min(room, max_tokens)
+
+        def make(on_event: Callable[[Event], None]) -> Generation:
+            return Generation(session.id, prompt, sampling, on_event, max_tokens=most, **further)
+
         answer = session.begin(make, scheduler.cancel, self._count)
         scheduler.submit(answer.generation)
         return answer

@@ -121,7 +121,7 @@ class Sessions:
 
     def create(self, owner: str) -> Session:
         """Where the key has all the sessions that it may have, the idle one that was used least
-        recently gives way. Raises Refusal, 429, where none is idle.
+        recently gives way. Raises Refusal, 429, if none is idle.
         """
         self.expire()
         own = [session for session in self._all.values() if session.owner == owner]

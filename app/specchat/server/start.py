@@ -1,4 +1,4 @@
-"""From what a person wants to a server that listens."""
+"""Starts `specchat serve`: from its flags to a server that listens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from specengine.load.served import ServedModel, ServeOptions
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The flags of `specchat serve`; None where a flag was not given."""
+    """The flags of `specchat serve`; None if a flag was not given."""
 
     profile: str | None
     target: str | None

@@ -22,7 +22,6 @@ from specengine.core.errors import BackendError, GrammarError
 from specengine.core.limits import MAX_DRAFT
 from specengine.llama.grammar import Grammar
 from specengine.sampling import SamplingParams
-from specengine.serve.generation import Generation
 from specengine.stream.committed import Committed, Ended, Event
 
 _SMALL = 4096  # bytes of a body that has no lists in it
@@ -83,7 +82,7 @@ class VerifyHandlers:
     async def generate(self, request: Request) -> Response:
         service = self._service
         wanted = await service.read(request, Generate)
-        service.require_room()
+        service.require_place()
         grammar = await self._grammar(wanted)
         # Nothing is awaited from here on: another request could change the session meanwhile.
         session = self._session(request)
@@ -93,7 +92,13 @@ class VerifyHandlers:
         session.transcript.truncate(wanted.base)
         session.transcript.extend(wanted.append)
         answer = service.begin(
-            session, lambda on_event: self._generation(session, wanted, grammar, on_event)
+            session,
+            session.transcript.copy(),
+            SamplingParams(**wanted.sampling.model_dump() | {"seed": wanted.seed}),
+            wanted.max_tokens,
+            patience_s=wanted.patience_ms / 1000,
+            grammar=grammar,
+            logprobs=wanted.logprobs,
         )
         session.connections += 1
 
@@ -124,7 +129,7 @@ class VerifyHandlers:
         return self._service.sessions.get(request.state.owner, request.path_params["session"])
 
     def _check(self, wanted: Generate, session: Session) -> None:
-        """Raises Refusal where `wanted` cannot follow what is known of the session."""
+        """Raises Refusal if `wanted` cannot follow what is known of the session."""
         service, transcript = self._service, session.transcript
         known = wanted.base <= len(transcript)
         if not known or transcript.hash_at(wanted.base).hex() != wanted.base_hash:
@@ -139,12 +144,7 @@ class VerifyHandlers:
         n = wanted.base + len(wanted.append)
         if n == 0:
             raise Refusal(400, "empty", "the transcript is empty: there is nothing to continue")
-        if n >= service.model.n_ctx:
-            message = (
-                f"the transcript's {n} tokens leave no room for an answer in the context of "
-                f"{service.model.n_ctx}"
-            )
-            raise Refusal(413, "context", message, n_ctx=service.model.n_ctx)
+        service.room(n)
         n_vocab = service.model.vocab.size
         check_ids(wanted.append, n_vocab)
         check_ids(list(wanted.sampling.logit_bias), n_vocab)
@@ -172,23 +172,6 @@ class VerifyHandlers:
             raise Refusal(400, "grammar", str(error)) from None
         except BackendError as error:
             raise Refusal(503, "model", str(error)) from None
-
-    def _generation(
-        self, session: Session, wanted: Generate, grammar: Grammar | None, on_event: Any
-    ) -> Generation:
-        prompt = session.transcript.copy()
-        room = self._service.model.n_ctx - len(prompt)
-        sampling = wanted.sampling.model_dump() | {"seed": wanted.seed}
-        return Generation(
-            session.id,
-            prompt,
-            SamplingParams(**sampling),
-            on_event,
-            max_tokens=room if wanted.max_tokens is None else min(room, wanted.max_tokens),
-            patience_s=wanted.patience_ms / 1000,
-            grammar=grammar,
-            logprobs=wanted.logprobs,
-        )
 
     async def _lines(self, answer: Answer, start: int) -> AsyncIterator[bytes]:
         """The stream of one answer."""

@@ -80,7 +80,7 @@ def explain(error: httpx.TransportError, address: Address) -> str:
         case httpx.ProxyError():
             cause = f"the proxy refuses the connection ({error})"
         case _:
-            cause = f"the connection was lost ({error or type(error).__name__})"
+            cause = f"the connection was lost ({str(error) or type(error).__name__})"
     return f"{address.base}: {cause}"
 
 

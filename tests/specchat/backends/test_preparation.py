@@ -69,12 +69,20 @@ def prepared(registry: Registry, **flags: Any) -> PreparedPair:
     return prepare(profile, registry, lambda event: None, Event())
 
 
+def drafting(ready: PreparedPair) -> tuple[str | None, str]:
+    """The name of the file that drafts, and the method."""
+    return None if ready.draft is None else ready.draft.name, ready.method
+
+
+def way(ready: PreparedPair) -> str | None:
+    """How its tokens reach the target."""
+    return None if ready.vocabularies is None else ready.vocabularies.way
+
+
 def test_a_named_draft_model_drafts_beside_lookup(registry: Registry) -> None:
     ready = prepared(registry)
-    assert ready.draft is not None
-    assert (ready.draft.name, ready.method) == ("same.gguf", "cascade")
-    assert ready.vocabularies is not None
-    assert ready.vocabularies.way == "ids"
+    assert drafting(ready) == ("same.gguf", "cascade")
+    assert way(ready) == "ids"
 
 
 @pytest.mark.usefixtures("registry")
@@ -92,41 +100,30 @@ def test_a_mask_token_in_the_registry_lets_a_model_draft_in_one_pass(tmp_path: P
 
 
 def test_a_draft_model_of_another_vocabulary_is_taken_too(registry: Registry) -> None:
-    ready = prepared(registry, draft="other")
-    assert ready.vocabularies is not None
-    assert ready.vocabularies.way == "text"
+    assert way(prepared(registry, draft="other")) == "text"
 
 
 @pytest.mark.parametrize("name", ["lookup", "none"])
 def test_without_a_draft_model_nothing_is_fetched_for_it(registry: Registry, name: str) -> None:
-    ready = prepared(registry, draft=name)
-    assert (ready.draft, ready.method) == (None, name)
+    assert drafting(prepared(registry, draft=name)) == (None, name)
 
 
 def test_auto_takes_what_is_here_and_downloads_nothing(registry: Registry) -> None:
-    assert prepared(registry, draft="auto").method == "lookup"
+    assert drafting(prepared(registry, draft="auto")) == (None, "lookup")
     prepared(registry, draft="other")
-    ready = prepared(registry, draft="auto")
-    assert ready.draft is not None
-    assert (ready.draft.name, ready.method) == ("other.gguf", "cascade")
+    assert drafting(prepared(registry, draft="auto")) == ("other.gguf", "cascade")
     prepared(registry, draft="same")  # the profile's own comes first
-    ready = prepared(registry, draft="auto")
-    assert ready.draft is not None
-    assert ready.draft.name == "same.gguf"
+    assert drafting(prepared(registry, draft="auto")) == ("same.gguf", "cascade")
 
 
 def test_auto_takes_a_head_of_the_target_before_any_draft_model(registry: Registry) -> None:
     prepared(registry, draft="same")
     named = prepared(registry, draft="head")
-    assert named.draft is not None
-    assert (named.draft.name, named.method) == ("head.gguf", "cascade")
-    assert named.vocabularies is not None
-    assert named.vocabularies.way == "head"
-    found = prepared(registry, draft="auto")
-    assert found.draft == named.draft
+    assert drafting(named) == ("head.gguf", "cascade")
+    assert way(named) == "head"
+    assert prepared(registry, draft="auto").draft == named.draft
     other = prepared(registry, target="other", draft="auto")
-    assert other.draft is not None
-    assert other.draft.name == "same.gguf"
+    assert drafting(other) == ("same.gguf", "cascade")
 
 
 def test_without_llama_cpps_functions_for_heads_auto_does_without_them(
@@ -138,16 +135,14 @@ def test_without_llama_cpps_functions_for_heads_auto_does_without_them(
     monkeypatch.setattr(extensions, "require", require)
     with pytest.raises(BackendError, match="does not export"):
         prepared(registry, draft="head")
-    ready = prepared(registry, draft="auto")
-    assert (ready.draft, ready.method) == (None, "lookup")
+    assert drafting(prepared(registry, draft="auto")) == (None, "lookup")
 
 
 def test_heads_in_the_targets_own_file_draft_if_asked_for_and_before_all_others(
     registry: Registry, tmp_path: Path
 ) -> None:
     write_step35(tmp_path / "other.gguf", 1, WORDS[:39])
-    ready = prepared(registry, target="other", draft="mtp")
-    assert (ready.draft, ready.method) == (None, "mtp")
+    assert drafting(prepared(registry, target="other", draft="mtp")) == (None, "mtp")
     prepared(registry, draft="same")
     assert prepared(registry, target="other", draft="auto").method == "mtp"
     assert prepared(registry, target="other", draft="lookup").method == "lookup"
@@ -176,8 +171,7 @@ def test_auto_leaves_a_draft_model_out_that_does_not_fit(
             raise SpecchatError("not enough memory")
 
     monkeypatch.setattr(preparation, "require_memory", require_memory)
-    ready = prepared(registry, draft="auto")
-    assert (ready.draft, ready.method) == (None, "lookup")
+    assert drafting(prepared(registry, draft="auto")) == (None, "lookup")
 
 
 def test_models_are_tried_before_they_are_loaded_a_head_beside_its_target(
@@ -192,13 +186,8 @@ def test_models_are_tried_before_they_are_loaded_a_head_beside_its_target(
     prepared(registry)
     prepared(registry, draft="head")
     prepared(registry, draft="lookup")
-    assert tried == [
-        ["big.gguf"],
-        ["same.gguf"],
-        ["big.gguf"],
-        ["big.gguf", "head.gguf"],
-        ["big.gguf"],
-    ]
+    big = "big.gguf"
+    assert tried == [[big], ["same.gguf"], [big], [big, "head.gguf"], [big]]
 
 
 def test_a_draft_model_that_would_end_the_process_is_passed_over(

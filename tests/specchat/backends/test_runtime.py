@@ -53,6 +53,14 @@ async def collect(runtime: Runtime, turns: list[Turn], options: AnswerOptions) -
     return [event async for event in runtime.answer(turns, options)]
 
 
+async def ask(
+    runtime: Runtime, turns: list[Turn] = QUESTION, options: AnswerOptions = GREEDY
+) -> Finished:
+    finished = (await collect(runtime, turns, options))[-1]
+    assert isinstance(finished, Finished)
+    return finished
+
+
 def something_runs(runtime: Runtime) -> threading.Event:
     """Until the event is set."""
     end = threading.Event()
@@ -73,7 +81,7 @@ async def test_an_answer_is_chunks_and_one_finished(runtime: Runtime) -> None:
 
 
 async def test_cancelling_keeps_what_came_and_the_next_answer_works(runtime: Runtime) -> None:
-    expected = (await collect(runtime, QUESTION, GREEDY))[-1]
+    expected = await ask(runtime)
     story = [Turn("user", "Tell a very long story.")]
     events: list[Event] = []
     async for event in runtime.answer(story, AnswerOptions(draft_length=2)):
@@ -84,9 +92,7 @@ async def test_cancelling_keeps_what_came_and_the_next_answer_works(runtime: Run
     assert isinstance(finished, Finished)
     assert finished.reason == "cancelled"
     assert finished.text
-    again = (await collect(runtime, QUESTION, GREEDY))[-1]
-    assert isinstance(again, Finished)
-    assert isinstance(expected, Finished)
+    again = await ask(runtime)
     assert again.tokens == expected.tokens
 
 
@@ -99,8 +105,7 @@ async def test_cancelling_an_answer_that_waits_for_its_turn_is_not_lost(runtime:
     (finished,) = await answering
     assert isinstance(finished, Finished)
     assert (finished.reason, finished.error) == ("cancelled", None)
-    again = (await collect(runtime, QUESTION, GREEDY))[-1]
-    assert isinstance(again, Finished)
+    again = await ask(runtime)
     assert again.reason != "cancelled"
 
 
@@ -121,8 +126,7 @@ async def test_a_caller_that_goes_away_stops_the_answer(runtime: Runtime) -> Non
     async for _ in answer:
         break
     await answer.aclose()  # type: ignore[attr-defined]
-    finished = (await asyncio.wait_for(collect(runtime, QUESTION, GREEDY), 60))[-1]
-    assert isinstance(finished, Finished)
+    finished = await asyncio.wait_for(ask(runtime), 60)
     assert len(finished.tokens) == 24
 
 
@@ -144,8 +148,7 @@ async def test_the_event_loop_stays_free_while_a_model_works(runtime: Runtime) -
 
 async def test_a_bad_grammar_is_an_error_before_the_first_token(runtime: Runtime) -> None:
     options = AnswerOptions(sampling=SamplingParams(temperature=0), grammar="root ::= (")
-    finished = (await collect(runtime, QUESTION, options))[-1]
-    assert isinstance(finished, Finished)
+    finished = await ask(runtime, options=options)
     assert finished.reason == "error"
     assert finished.error is not None
     assert "grammar" in finished.error
@@ -159,26 +162,22 @@ async def test_case_14_old_turns_leave_a_full_context_and_that_is_said(runtime: 
         turns += [Turn("user", long), Turn("assistant", "Yes.")]
     turns.append(Turn("user", "What is the capital of France?"))
     options = AnswerOptions(sampling=SamplingParams(temperature=0), max_tokens=4, draft_length=0)
-    finished = (await collect(runtime, turns, options))[-1]
-    assert isinstance(finished, Finished)
+    finished = await ask(runtime, turns, options)
     assert finished.reason in ("length", "stop")
     assert "longer than the context" in finished.notices[0]
 
 
 async def test_a_question_that_was_too_long_does_not_spoil_the_next(runtime: Runtime) -> None:
     too_long = Turn("user", "word " * 5000)
-    refused = (await collect(runtime, [too_long], GREEDY))[-1]
-    assert isinstance(refused, Finished)
+    refused = await ask(runtime, [too_long])
     assert refused.reason == "error"
-    finished = (await collect(runtime, [too_long, *QUESTION[1:]], GREEDY))[-1]
-    assert isinstance(finished, Finished)
+    finished = await ask(runtime, [too_long, *QUESTION[1:]])
     assert finished.text
     assert "left out its oldest 1 messages" in finished.notices[0]
 
 
 async def test_earlier_answers_are_drafted_from_and_change_nothing(runtime: Runtime) -> None:
-    plain = (await collect(runtime, QUESTION, GREEDY))[-1]
-    assert isinstance(plain, Finished)
+    plain = await ask(runtime)
     asked: list[str] = []
 
     def earlier(model: str) -> list[tuple[int, ...]]:
@@ -186,8 +185,7 @@ async def test_earlier_answers_are_drafted_from_and_change_nothing(runtime: Runt
         return [plain.tokens, (10**6, 1)]  # the second is another model's
 
     runtime._earlier = earlier
-    again = (await collect(runtime, QUESTION, GREEDY))[-1]
-    assert isinstance(again, Finished)
+    again = await ask(runtime)
     assert asked == ["smollm2-135m"]
     assert again.tokens == plain.tokens
     assert (again.stats.target_passes or 0) < (plain.stats.target_passes or 0)
@@ -198,8 +196,7 @@ async def test_a_context_that_is_shorter_than_asked_for_is_said_once(runtime: Ru
     await runtime.load(profile, lambda event: None)
     assert runtime.n_ctx == 8192
     options = replace(GREEDY, max_tokens=1)
-    said = [(await collect(runtime, QUESTION, options))[-1] for _ in range(2)]
-    assert [finished.notices for finished in said if isinstance(finished, Finished)] == [
+    assert [(await ask(runtime, options=options)).notices for _ in range(2)] == [
         ("smollm2-135m: the context has 8192 tokens, not 9000: the model was trained for no more",),
         (),
     ]
@@ -210,8 +207,7 @@ async def test_a_build_that_cannot_reproduce_says_so(
 ) -> None:
     monkeypatch.setattr("specengine.load.pair.measure_width_step", lambda context: None)
     options = AnswerOptions(GREEDY.sampling, max_tokens=2, reproducible=True)
-    finished = (await collect(runtime, QUESTION, options))[-1]
-    assert isinstance(finished, Finished)
+    finished = await ask(runtime, options=options)
     assert "may differ at near-ties" in finished.notices[0]
     assert len(finished.tokens) == 2
 
@@ -224,8 +220,7 @@ async def test_a_lossy_rule_is_said_where_it_verified_drafts(
     runtime: Runtime, rule: str | None, draft_length: int, said: list[str]
 ) -> None:
     options = AnswerOptions(GREEDY.sampling, max_tokens=8, rule=rule, draft_length=draft_length)
-    finished = (await collect(runtime, QUESTION, options))[-1]
-    assert isinstance(finished, Finished)
+    finished = await ask(runtime, options=options)
     assert (finished.stats.drafted > 0) == (draft_length > 0)
     assert [notice.partition(":")[0] for notice in finished.notices] == said
 
@@ -238,8 +233,7 @@ async def test_cancelling_while_something_is_measured_is_a_cancelled_answer(
 
     monkeypatch.setattr("specengine.load.pair.measure_width_step", measure)
     options = AnswerOptions(GREEDY.sampling, max_tokens=2, reproducible=True)
-    finished = (await collect(runtime, QUESTION, options))[-1]
-    assert isinstance(finished, Finished)
+    finished = await ask(runtime, options=options)
     assert (finished.reason, finished.error) == ("cancelled", None)
 
 

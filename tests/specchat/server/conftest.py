@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from support.verify_server import VerifyServer, running_server
@@ -10,3 +11,9 @@ from support.verify_server import VerifyServer, running_server
 def server(tiny_model: Path) -> Iterator[VerifyServer]:
     with running_server(tiny_model) as running:
         yield running
+
+
+@pytest.fixture
+def client(server: VerifyServer) -> Iterator[httpx.Client]:
+    with server.client() as client:
+        yield client

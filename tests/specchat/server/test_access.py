@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from specchat.errors import SpecchatError
@@ -65,30 +66,33 @@ def _unused_sessions_end(server: VerifyServer) -> None:
     assert len(sessions) == 1
 
 
-def test_without_keys_only_this_computer_is_served(server: VerifyServer) -> None:
-    with server.client() as client:
-        assert client.get("/v1/models", headers={"Host": "attacker.example"}).status_code == 403
-        assert client.get("/v1/models", headers={"Host": "localhost:1"}).status_code == 200
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("attacker.example", 403), ("localhost:1", 200), ("[::1]:80", 200), ("[::2]", 403)],
+)
+def test_without_keys_only_this_computer_is_served(
+    client: httpx.Client, host: str, status: int
+) -> None:
+    assert client.get("/v1/models", headers={"Host": host}).status_code == status
+
+
+def test_a_server_that_strangers_could_use_is_not_started() -> None:
     check_exposure(Listen("127.0.0.1", 1), has_keys=False)
     with pytest.raises(SpecchatError, match="can be reached from other computers"):
         check_exposure(Listen("0.0.0.0", 1), has_keys=False)
 
 
-def test_a_web_page_cannot_send_what_needs_no_preflight(server: VerifyServer) -> None:
-    with server.client() as client:
-        response = client.post(SESSIONS, content=b"{}", headers={"Content-Type": "text/plain"})
+def test_a_web_page_cannot_send_what_needs_no_preflight(client: httpx.Client) -> None:
+    response = client.post(SESSIONS, content=b"{}", headers={"Content-Type": "text/plain"})
     assert response.status_code == 415
 
 
-def test_too_many_waiting_answers_are_turned_away(server: VerifyServer) -> None:
-    before = server.service.limits
-    server.service.limits = replace(before, waiting=0)
-    try:
-        with server.client() as client:
-            body = {"messages": [{"role": "user", "content": "hi"}]}
-            response = client.post("/v1/chat/completions", json=body)
-    finally:
-        server.service.limits = before
+def test_too_many_waiting_answers_are_turned_away(
+    server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.service, "limits", replace(server.service.limits, waiting=0))
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+    response = client.post("/v1/chat/completions", json=body)
     assert (response.status_code, response.headers["retry-after"]) == (429, "2")
 
 
@@ -97,16 +101,13 @@ def test_keys_come_from_the_environment_and_a_private_file(tmp_path: Path) -> No
     file.write_text(f"# mine\n{KEY}\n\n")
     file.chmod(0o600)
     keys = load_keys({"SPECCHAT_SERVER_KEY": OTHER}, file)
-    assert keys.owner(bearer_lower(KEY)) != keys.owner(bearer_lower(OTHER))
+    owners = [keys.owner({"authorization": f"Bearer {key}"}) for key in (KEY, OTHER)]
+    assert owners[0] != owners[1]
     file.chmod(0o644)
     with pytest.raises(SpecchatError, match="chmod 600"):
         load_keys({}, file)
     with pytest.raises(SpecchatError, match="at least 16"):
         Keys(["short"])
-
-
-def bearer_lower(key: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {key}"}
 
 
 @pytest.mark.parametrize(
@@ -117,21 +118,18 @@ def bearer_lower(key: str) -> dict[str, str]:
     ],
 )
 def test_a_client_that_dies_amid_its_request_is_not_waited_for_forever(
-    server: VerifyServer, path: str, kind: str
+    server: VerifyServer,
+    client: httpx.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    kind: str,
 ) -> None:
-    before = server.service.limits
-    server.service.limits = replace(before, silence_s=0.05, ttl_s=0.05)
+    limits = replace(server.service.limits, silence_s=0.05, ttl_s=0.05)
+    monkeypatch.setattr(server.service, "limits", limits)
     address = urlsplit(server.url)
-    try:
-        with (
-            server.client() as client,
-            socket.create_connection(
-                (address.hostname, address.port or 0), timeout=20
-            ) as connection,
-        ):
-            path = path.format(session=client.post(SESSIONS, json=NEW).json()["session"])
-            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
-            connection.sendall(f"{head}Content-Length: 99\r\n\r\n{{".encode())
-            assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
-    finally:
-        server.service.limits = before
+    path = path.format(session=client.post(SESSIONS, json=NEW).json()["session"])
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
+    place = (address.hostname, address.port or 0)
+    with socket.create_connection(place, timeout=20) as connection:
+        connection.sendall(f"{head}Content-Length: 99\r\n\r\n{{".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 408 ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,12 +22,6 @@ ASK = {"messages": [{"role": "user", "content": "Count to five."}], "max_tokens"
 def _unending(server: VerifyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """No token ends an answer: its length is what was asked for, whatever the CPU makes of it."""
     monkeypatch.setattr(server.service.model.scheduler, "_eog", frozenset())
-
-
-@pytest.fixture
-def client(server: VerifyServer) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
 
 
 def events(client: httpx.Client, **changes: Any) -> list[dict[str, Any]]:
@@ -121,9 +114,8 @@ def test_an_answer_cut_inside_a_character_ends_before_it(
 
 
 def test_the_newer_name_of_the_limit_holds_and_outranks_the_older(
-    server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    client: httpx.Client,
 ) -> None:
-    monkeypatch.setattr(server.service.model.scheduler, "_eog", frozenset())
     for limits in ({"max_tokens": 30, "max_completion_tokens": 5}, {"max_completion_tokens": 5}):
         body = {key: value for key, value in ASK.items() if key != "max_tokens"} | limits
         whole = client.post("/v1/chat/completions", json=body).json()
@@ -131,10 +123,16 @@ def test_the_newer_name_of_the_limit_holds_and_outranks_the_older(
         assert whole["choices"][0]["finish_reason"] == "length"
 
 
+@pytest.fixture
+def eager(server: VerifyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signs of life come soon."""
+    monkeypatch.setattr(server.service, "limits", replace(server.service.limits, ping_s=0.02))
+
+
+@pytest.mark.usefixtures("eager")
 async def test_a_silent_stream_has_comments(server: VerifyServer) -> None:
     """Something on the way would close it; here nothing comes as long as another has the engine."""
-    scheduler, limits = server.service.model.scheduler, server.service.limits
-    server.service.limits = replace(limits, ping_s=0.02)
+    scheduler = server.service.model.scheduler
     may_go_on = threading.Event()
     held = scheduler.call(lambda: may_go_on.wait(60))
     body = {**ASK, "stream": True}
@@ -150,16 +148,14 @@ async def test_a_silent_stream_has_comments(server: VerifyServer) -> None:
                     may_go_on.set()
     finally:
         may_go_on.set()
-        server.service.limits = limits
     assert held.result(20)
     assert lines[-2] == "data: [DONE]"
     assert {line[:1] for line in lines} == {":", "d", ""}
 
 
+@pytest.mark.usefixtures("eager")
 async def test_who_leaves_while_nothing_comes_is_noticed(server: VerifyServer) -> None:
-    scheduler, limits = server.service.model.scheduler, server.service.limits
-    before = len(server.service.sessions)
-    server.service.limits = replace(limits, ping_s=0.02)
+    scheduler, before = server.service.model.scheduler, len(server.service.sessions)
     may_go_on = threading.Event()
     scheduler.call(lambda: may_go_on.wait(60))
     try:
@@ -169,7 +165,6 @@ async def test_who_leaves_while_nothing_comes_is_noticed(server: VerifyServer) -
         await asyncio.to_thread(server.wait_until, lambda: len(server.service.sessions) <= before)
     finally:
         may_go_on.set()
-        server.service.limits = limits
 
 
 def test_what_would_slow_every_token_or_swell_the_answer_is_bounded(client: httpx.Client) -> None:

@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import httpx
+
 from specchat.server.app import make_app
 from specchat.server.openapi import description
 from support.verify_server import VerifyServer
@@ -8,9 +10,8 @@ from support.verify_server import VerifyServer
 WRITTEN = Path(__file__).parents[3] / "docs" / "openapi.json"
 
 
-def test_the_written_description_is_the_served_one(server: VerifyServer) -> None:
-    with server.client() as client:
-        served = client.get("/openapi.json").json()
+def test_the_written_description_is_the_served_one(client: httpx.Client) -> None:
+    served = client.get("/openapi.json").json()
     written = json.loads(WRITTEN.read_text(encoding="utf-8"))
     written["info"]["version"] = served["info"]["version"]
     assert served == written
@@ -32,9 +33,8 @@ def test_every_route_is_described(server: VerifyServer) -> None:
     assert described <= routes
 
 
-def test_metrics_tell_what_happened(server: VerifyServer) -> None:
-    with server.client() as client:
-        client.get("/v1/models")
-        text = client.get("/metrics").text
+def test_metrics_tell_what_happened(client: httpx.Client) -> None:
+    client.get("/v1/models")
+    text = client.get("/metrics").text
     assert 'specchat_requests_total{route="/v1/models",status="200"}' in text
     assert "# TYPE specchat_answers_running gauge\nspecchat_answers_running 0\n" in text

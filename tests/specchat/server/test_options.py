@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from specchat.models.registry import Profile
-from specchat.server import completions, verify
+from specchat.server import completions, service, verify
 from specchat.server.chat_request import _REFUSED, ChatCompletion
 from specchat.wire.messages import Generate
 from specengine.sampling import SamplingParams
@@ -49,12 +48,6 @@ GENERATE: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def client(server: VerifyServer) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
-
-
 def test_no_option_is_left_out_here() -> None:
     assert set(ChatCompletion.model_fields) | set(_REFUSED) < set(CHAT)
     assert set(GENERATE) == set(Generate.model_fields)
@@ -71,13 +64,15 @@ def known() -> dict[str, Any]:
 def test_a_chats_option_has_an_effect_or_is_refused_by_name_or_is_said(
     option: str, client: httpx.Client, known: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = spied(monkeypatch, completions, "Generation", "Transcript", "AnswerText")
+    made = spied(monkeypatch, service, "Generation")
+    calls = spied(monkeypatch, completions, "Transcript", "AnswerText")
 
     def ask(body: dict[str, Any]) -> tuple[httpx.Response, Any]:
+        made.clear()
         calls.clear()
         response = client.post("/v1/chat/completions", json=body)
         kind = response.headers["content-type"], "usage" in response.text
-        return response, (kind, without_session(calls))
+        return response, (kind, without_session([*calls, *made]))
 
     if "chat" not in known:
         known["chat"] = ask(ASK_ALL)[1]
@@ -115,7 +110,7 @@ def test_what_a_chat_leaves_open_is_the_served_profiles(
     server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asked(*before: dict[str, str], **further: Any) -> tuple[int, dict[str, Any]]:
-        calls = spied(monkeypatch, completions, "Generation")
+        calls = spied(monkeypatch, service, "Generation")
         body = {**ASK, "messages": [*before, *ASK["messages"]], **further}
         usage = client.post("/v1/chat/completions", json=body).json()["usage"]
         return usage["prompt_tokens"], calls[0][1][2]
@@ -138,7 +133,13 @@ def test_what_a_chat_leaves_open_is_the_served_profiles(
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"logit_bias": {"999999": 1}}, {"logit_bias": {"5": 1e9}}, {"min_p": 2}, {"top_k": -1}],
+    [
+        {"logit_bias": {"999999": 1}},
+        {"logit_bias": {"5": 1e9}},
+        {"presence_penalty": 1e131},
+        {"min_p": 2},
+        {"top_k": -1},
+    ],
 )
 def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any], client: httpx.Client) -> None:
     response = client.post("/v1/chat/completions", json={**ASK, **wrong})
@@ -149,13 +150,15 @@ def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any], client: http
 def test_an_option_of_generate_has_an_effect_or_is_refused_by_name(
     option: str, client: httpx.Client, known: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = spied(monkeypatch, verify, "Generation", "Grammar")
+    made = spied(monkeypatch, service, "Generation")
+    calls = spied(monkeypatch, verify, "Grammar")
     new = client.post("/specchat/v1/sessions", json={"protocol": {"min": 1, "max": 1}}).json()
 
     def ask(body: dict[str, Any]) -> tuple[httpx.Response, str]:
+        made.clear()
         calls.clear()
         response = client.post(f"/specchat/v1/sessions/{new['session']}/generate", json=body)
-        return response, without_session(calls)
+        return response, without_session([*calls, *made])
 
     sampling: dict[str, Any] = {"repeat_penalty": 1.1}
     base = {"base": 0, "base_hash": Transcript().hash.hex(), "append": [1, 2, 3], "seed": 3}

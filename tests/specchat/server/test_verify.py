@@ -20,12 +20,6 @@ PROMPT = [1, 4093, 198, 19556, 28, 638, 359, 346, 47, 2]
 ROOT = Transcript().hash.hex()
 
 
-@pytest.fixture
-def client(server: VerifyServer) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
-
-
 @contextmanager
 def session(client: httpx.Client) -> Iterator[str]:
     response = client.post(f"{API}/sessions", json={"protocol": {"min": 1, "max": 3}})
@@ -138,14 +132,12 @@ def test_a_client_that_vanishes_frees_its_place(server: VerifyServer) -> None:
         server.wait_until_idle()
 
 
-def test_a_silent_stream_pings(client: httpx.Client, server: VerifyServer) -> None:
-    before = server.service.limits
-    server.service.limits = replace(before, ping_s=0.05)
-    try:
-        with session(client) as path:
-            answer = lines(client, path, max_tokens=3, patience_ms=1500)
-    finally:
-        server.service.limits = before
+def test_a_silent_stream_pings(
+    client: httpx.Client, server: VerifyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.service, "limits", replace(server.service.limits, ping_s=0.05))
+    with session(client) as path:
+        answer = lines(client, path, max_tokens=3, patience_ms=1500)
     pings = [line["ping"] for line in answer if "ping" in line]
     assert pings == list(range(1, len(pings) + 1))
     assert len(pings) >= 5

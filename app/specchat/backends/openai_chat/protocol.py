@@ -54,7 +54,7 @@ class Usage(_Answer):
 
     @property
     def prediction(self) -> tuple[int, int] | None:
-        """Tokens of a prediction that stood, and that did not; None where nothing is said of it."""
+        """Accepted and rejected tokens of a prediction; None if the server does not say."""
         details = self.completion_tokens_details
         if details is None or details.accepted_prediction_tokens is None:
             return None

@@ -73,7 +73,7 @@ class ChatClient:
         self._client = new_client(address, key)
 
     async def models(self) -> list[ListedModel]:
-        """Raises RemoteError where this is no such server."""
+        """Raises RemoteError if this is no such server."""
         response = await self._client.get(self.address.url("/v1/models"))
         await check(response)
         try:
@@ -83,7 +83,7 @@ class ChatClient:
             raise RemoteError(f"{url} is no list of models: is this an LLM server?") from None
 
     async def stream(self, body: Mapping[str, object]) -> AsyncIterator[Event | None]:
-        """The events of an answer, then None where the server says that it is complete.
+        """The events of an answer, then None if the server says that it is complete.
 
         Raises RemoteError, TryAgainError, httpx.TransportError.
         """
@@ -264,7 +264,7 @@ class _Answer:
         """Of the answer itself: of thoughts, some servers allow as many as there are."""
         self._usage_seen = False
         self.prediction: tuple[int, int] | None = None
-        """Predicted tokens that stood, and that did not, where the server counts them."""
+        """Accepted and rejected tokens of the prediction, if the server counts them."""
         self._started = time.perf_counter()
         self._first_at: float | None = None
         self.ended = False
@@ -310,9 +310,9 @@ class _Answer:
         yield from self._show(rest)
         notices: tuple[str, ...] = ()
         if self.prediction is not None and self.prediction != (0, 0):
-            stood, fell = self.prediction
+            accepted, rejected = self.prediction
             notices = (
-                f"of the predicted text {stood} tokens stood; {fell} did not, and are billed",
+                f"{accepted} predicted tokens were accepted; {rejected} were rejected, and billed",
             )
         text, stats = "".join(self._text), self.stats.snapshot()
         self.stats.plain_tokens_per_s = self.stats.tokens_per_s  # it was the target alone

@@ -48,12 +48,12 @@ class Said(NamedTuple):
     finished: bool
     """Whether the server says that this was all."""
     n_so_far: int | None = None
-    """How many tokens the whole answer has by now, where the server tells."""
+    """How many tokens the whole answer has by now, if the server tells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one pass over a text and a draft told. `rows`, where the server tells any, are those
+    """What one pass over a text and a draft told. `rows`, if the server tells any, are those
     after the text and each draft token: one more than draft tokens.
     """
 
@@ -92,7 +92,7 @@ GREEDY = Drawing(
 class Dialect(ABC):
     """One engine's way of speaking. Nothing here connects to anything.
 
-    What reads an answer raises ScoresError where that is not what was asked for.
+    What reads an answer raises ScoresError if that is not what was asked for.
     """
 
     name: ClassVar[str]

@@ -1,4 +1,4 @@
-"""Whether a server's scores are what they seem: tried on a known text before anything relies on it.
+"""Proves that a server's scores are what they seem: on a known text, before anything relies on it.
 
 The server goes on from the text by itself, and then scores its own continuation. Each token must be
 its own first choice at the very place where it was said, with the same log-probability, wherever
@@ -40,7 +40,7 @@ class Proof:
 
 
 async def prove(client: ScoringClient, vocab: Vocab, template: str | None, model: str) -> Proof:
-    """Raises ScoresError, one line, where the server cannot be relied on to verify a draft of
+    """Raises ScoresError, one line, if the server cannot be relied on to verify a draft of
     `vocab`; RemoteError, httpx.TransportError where it does not answer.
     """
     known = vocab.tokenize(_KNOWN, bos=True)

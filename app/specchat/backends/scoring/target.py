@@ -105,7 +105,7 @@ class ScoringTarget:
         return self.costs.measured(1)
 
     def verify(self, prefix: Tokens, draft: Draft) -> Verdict:
-        """Raises CancelledError, BackendError where the server is not to be reached any more.
+        """Raises CancelledError, BackendError if the server cannot be reached any more.
 
         Scores that cannot be right leave the whole draft out, and the server goes on alone.
         """
@@ -157,7 +157,7 @@ class ScoringTarget:
         )
 
     def _draws(self, text: Sequence[int]) -> Iterator[Drawn]:
-        """Raises BackendError where the server stops to tell p: its draft token was rejected, and
+        """Raises BackendError if the server stops telling p: its draft token was rejected, and
         any other token in its place would be drawn too often or too seldom.
         """
         n = 1
@@ -241,7 +241,7 @@ class ScoringTarget:
                 asking.cancel()
 
     def _pause(self, failure: Exception, failures: int) -> None:
-        """Before another try; raises BackendError where that is of no use."""
+        """Before another try; raises BackendError if that is of no use."""
         if isinstance(failure, TryAgainError):
             cause, pause_s = str(failure), failure.after_s
         elif isinstance(failure, httpx.TransportError):

@@ -36,7 +36,7 @@ class _Choice(Part):
 class _Answer(Part):
     choices: tuple[_Choice, ...] = ()
     prompt_token_id_logprobs: str | None = None
-    """An .npy file in base64; null where the server took some of the prompt from its cache."""
+    """An .npy file in base64; null if the server took some of the prompt from its cache."""
 
 
 def request(model: str, text: Sequence[int], draft: Sequence[int]) -> Request:

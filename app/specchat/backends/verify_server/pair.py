@@ -52,7 +52,7 @@ class RemoteOptions:
     patience_ms: float = 0.0
     """How long the target waits for a draft: 0 is fastest, much more takes the fewest passes."""
     on_loss: OnLoss = "wait"
-    """What to do where the connection is lost amid an answer."""
+    """What to do when the connection is lost during an answer."""
     predicted_outputs: bool = False
     """Send text that is to be edited to servers of the OpenAI protocol as a prediction."""
     key_over_http: bool = False
@@ -76,14 +76,15 @@ class RemotePair(DraftingHere):
         self.abort = abort
         self._network = network
         self._remote = remote
-        bitwise = {"reproducible"} if ready.reproducible else set()
+        bitwise = {"reproducible"} if ready.model.reproducible else set()
         self._support = Support(
-            SAMPLING | TOKENS | ready.features | bitwise,
+            SAMPLING | TOKENS | ready.model.features | bitwise,
             refused=_WITHOUT,
             moot={"reproducible": _NOT_REPRODUCIBLE},
         )
-        self._connection = Connection(ready.server, ready.fingerprint)
-        self._vocabulary = load_vocabulary(ready.vocabulary, ready.fingerprint)
+        fingerprint = ready.model.vocab_fingerprint
+        self._connection = Connection(ready.server, fingerprint)
+        self._vocabulary = load_vocabulary(ready.vocabulary, fingerprint)
         self.notices = []
         draft: LoadedModel | None = None
         if ready.draft is not None:
@@ -94,14 +95,16 @@ class RemotePair(DraftingHere):
             except BaseException:
                 self._vocabulary.close()
                 raise
-        super().__init__(self._vocabulary, ready.n_ctx, ready.method, draft, ready.vocabularies)
+        super().__init__(
+            self._vocabulary, ready.model.n_ctx, ready.method, draft, ready.vocabularies
+        )
 
     @property
     def support(self) -> Support:
         return self._support
 
     def answer(self, prompt: Sequence[int], options: AnswerOptions, emit: Emit) -> Iterator[Event]:
-        """Goes on with `options.begun`, where there is one, and verifies what of it is not.
+        """Goes on with `options.begun`, if there is one, and verifies what of it is not.
 
         Raises RemoteError for a rule that servers do not have, SamplingError for `greedy` above
         temperature 0.

@@ -10,12 +10,10 @@ from threading import Event
 import httpx
 
 from specchat.backends.other_servers import PreparedChat, PreparedScoring, prepare_other
-from specchat.backends.preparation import draft_method, fetch
+from specchat.backends.preparation import draft_method, fetch, require_llama
 from specchat.backends.trials import try_out
-from specchat.backends.verify_server.client import ServedModelInfo, ServedProfile, VerifyServer
+from specchat.backends.verify_server.client import ServedModelInfo, VerifyServer
 from specchat.backends.verify_server.vocabulary import fetch_vocabulary, try_vocabulary
-from specchat.config import locations
-from specchat.config.installation import explain_probe
 from specchat.models.memory import require_memory
 from specchat.models.registry import Profile, Registry
 from specchat.wire.address import Address, parse_address
@@ -23,12 +21,10 @@ from specchat.wire.errors import RemoteError
 from specchat.wire.http import explain
 from specchat.wire.keys import Keys
 from specchat.wire.network import NetworkThread
-from specengine.core.errors import BackendError
 from specengine.core.events import Progress
 from specengine.files.compatibility import Comparison, require_compatible
 from specengine.files.gguf import read_gguf
 from specengine.files.language_model import read_draft
-from specengine.llama.probe import probe
 from specengine.load.drafting import DraftMethod
 
 
@@ -37,12 +33,7 @@ class PreparedRemote:
     """What `RemotePair` needs to begin."""
 
     server: VerifyServer
-    model: str
-    fingerprint: str
-    n_ctx: int
-    features: frozenset[str]
-    reproducible: bool
-    profile: ServedProfile | None
+    model: ServedModelInfo
     vocabulary: Path
     draft: Path | None
     method: DraftMethod
@@ -75,30 +66,23 @@ def prepare_remote(
         draft = read_draft(fetch(name, registry, on_event, cancel))
         vocabularies = require_compatible(read_gguf(vocabulary), draft, registry.mask_token(name))
         require_memory(draft, None, model.n_ctx)
-    probed = probe(locations.cache_dir())
-    if not probed.works:
-        raise BackendError(explain_probe(probed))
+    use_extra_bufts = require_llama()
     try_vocabulary(vocabulary, on_event, cancel)
     if draft is not None:
         try_out(draft, on_event=on_event, cancel=cancel)
     return PreparedRemote(
         server,
-        model.name,
-        model.vocab_fingerprint,
-        model.n_ctx,
-        model.features,
-        model.reproducible,
-        model.profile,
+        model,
         vocabulary,
         draft.path if draft is not None else None,
         draft_method(profile, draft is not None),
         vocabularies,
-        probed.use_extra_bufts,
+        use_extra_bufts,
     )
 
 
 async def _connect(address: Address, keys: Keys) -> tuple[VerifyServer, ServedModelInfo] | None:
-    """None where something else than a verify server listens. Raises RemoteError."""
+    """None if something else than a verify server listens. Raises RemoteError."""
     server = VerifyServer(address, keys.find(address))
     try:
         info = await server.info()

@@ -112,7 +112,7 @@ class RemoteStream:
         connection = self._connection
         if connection.round_trip_s is None or connection.pass_s is None:
             return connection.max_draft
-        # Where all drafts stand, each pass takes a full one: that under way, the next one, and
+        # If all drafts are accepted, each pass takes a full one: that under way, the next one, and
         # those that begin before hints made from now on arrive. (bench/remote/simulation.py)
         meanwhile = math.ceil(connection.round_trip_s / connection.pass_s)
         return min(_LONGEST_LEAD, (2 + meanwhile) * connection.max_draft)

@@ -45,7 +45,7 @@ def try_vocabulary(path: Path, on_event: Callable[[Progress], None], cancel: Eve
 def load_vocabulary(path: Path, fingerprint: str) -> LlamaModel:
     """The model without weights that encodes and decodes as the target does.
 
-    Raises RemoteError where it turns out to be another one: then it is deleted.
+    Raises RemoteError if it turns out to be another one: then it is deleted.
     """
     try:
         model = LlamaModel(path, vocab_only=True)

@@ -157,14 +157,6 @@ async def test_an_answer_comes_in_whatever_pieces_a_server_likes(
         assert (await answer(stand_in, max_tokens=8)).reason == "stop"
 
 
-async def test_a_web_page_is_called_one() -> None:
-    page = Reply([b"<html>log in"], headers={"Content-Type": "text/html; charset=utf-8"})
-    with chat_stand_in(page) as stand_in:
-        finished = await answer(stand_in)
-    assert finished.reason == "error"
-    assert "/v1/chat/completions answers with a web page" in str(finished.error)
-
-
 async def test_a_wait_for_a_busy_server_says_so(tmp_path: Path) -> None:
     busy = Reply([b'{"error":"too many"}'], 429, {"Retry-After": "0"})
     with chat_stand_in(busy, Reply([events("now")])) as stand_in:
@@ -214,33 +206,6 @@ async def test_a_wrong_key_is_not_tried_again_and_shown_nowhere(
     assert stand_in.keys == [f"Bearer {KEY}"]
     assert "no such key" in str(finished.error)
     assert KEY not in caplog.text + str(finished)
-
-
-async def test_a_key_in_a_file_goes_to_its_own_server_only(home: Path) -> None:
-    file = home / "config" / "keys"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        chat_stand_in(Reply([events("a")])) as one,
-        chat_stand_in(Reply([events("b")])) as other,
-    ):
-        file.write_text(f"{one.url} {KEY}\n")
-        file.chmod(0o600)
-        await answer(one)
-        await answer(other)
-        assert (one.keys, other.keys) == ([f"Bearer {KEY}"], [None])
-        file.chmod(0o644)
-        with pytest.raises(SpecchatError, match="chmod 600"):
-            await answer(one)
-    file.unlink()
-
-
-async def test_this_computer_is_never_reached_through_a_proxy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(variable, "http://127.0.0.1:1")
-    with chat_stand_in(Reply([events("direct")])) as stand_in:
-        assert (await answer(stand_in)).text == "direct"
 
 
 async def test_nobody_listens_there() -> None:

@@ -60,23 +60,6 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@contextmanager
-def serving(engine: str, **options: Any) -> Iterator[ScoringStandIn]:
-    def rows(tokens: list[int], last: int) -> Any:
-        return np.stack([TARGET(tokens[: len(tokens) - i]) for i in reversed(range(last))])
-
-    stand_in = ScoringStandIn(
-        rows,
-        FakeVocab(N_VOCAB).tokenize,
-        lambda messages: 0,
-        incremental="incremental" in engine,
-        scale_out="scale-out" in engine,
-        **options,
-    )
-    with running(stand_in, engine.split()[0]):
-        yield stand_in
-
-
 def dialect_of(engine: str) -> Dialect:
     if engine.startswith("sglang"):
         return SGLang()
@@ -85,31 +68,40 @@ def dialect_of(engine: str) -> Dialect:
 
 @contextmanager
 def target_of(
-    stand_in: ScoringStandIn,
     engine: str,
     network: NetworkThread,
     sampling: SamplingParams,
-    n: int = 30,
+    *,
     eog: tuple[int, ...] = (),
-) -> Iterator[ScoringTarget]:
-    client = ScoringClient(parse_address(stand_in.url), None, dialect_of(engine))
+    **options: Any,
+) -> Iterator[tuple[ScoringTarget, ScoringStandIn]]:
+    """A target with room for 30 tokens, and its server: a `ScoringStandIn` with these `options`."""
+
+    def rows(tokens: list[int], last: int) -> Any:
+        return np.stack([TARGET(tokens[: len(tokens) - i]) for i in reversed(range(last))])
+
+    vocab = FakeVocab(N_VOCAB, eog)
+    stand_in = ScoringStandIn(
+        rows,
+        vocab.tokenize,
+        lambda messages: 0,
+        incremental="incremental" in engine,
+        scale_out="scale-out" in engine,
+        **options,
+    )
     way = way_to_verify(sampling, 20)
     rule = make_rule("token" if way == "draws" else "coupled", sampling)
     top_n = {"rows": max(5, sampling.top_k if sampling.temperature else 5), "draws": 0}[way]
     how = Verification(way, sampling, rule, top_n)
-    target = ScoringTarget(
-        client,
-        network,
-        FakeVocab(N_VOCAB, eog),
-        256,
-        how,
-        PassCosts(),
-        AbortFlag(),
-        until=len(PROMPT) + n,
-    )
-    with closing(target):
-        yield target
-    network.call(client.close())
+    with running(stand_in, engine.split()[0]):
+        client = ScoringClient(parse_address(stand_in.url), None, dialect_of(engine))
+        until = len(PROMPT) + 30
+        target = ScoringTarget(
+            client, network, vocab, 256, how, PassCosts(), AbortFlag(), until=until
+        )
+        with closing(target):
+            yield target, stand_in
+        network.call(client.close())
 
 
 def run(
@@ -127,12 +119,11 @@ def run(
     return finished
 
 
+@pytest.mark.parametrize("engine", ENGINES[:-1])  # scale-out tells no most probable tokens
 @pytest.mark.parametrize("wrong", [0.0, 0.3, 3.0])
 def test_greedy_text_is_the_targets(engine: str, network: NetworkThread, wrong: float) -> None:
-    if "scale-out" in engine:
-        pytest.skip("it tells no most probable tokens: asked through /v1/completions")
     expected = greedy_continuation(TARGET, PROMPT, 30)
-    with serving(engine) as stand_in, target_of(stand_in, engine, network, GREEDY) as target:
+    with target_of(engine, network, GREEDY) as (target, _):
         finished = run(target, blend(wrong), GREEDY)
     assert list(finished.tokens) == expected
     stats = finished.stats
@@ -145,7 +136,7 @@ def test_greedy_text_is_the_targets(engine: str, network: NetworkThread, wrong: 
 def test_without_drafts_one_stream_gives_the_whole_text(
     engine: str, network: NetworkThread
 ) -> None:
-    with serving(engine) as stand_in, target_of(stand_in, engine, network, GREEDY) as target:
+    with target_of(engine, network, GREEDY) as (target, stand_in):
         finished = run(target, None, GREEDY)
     assert list(finished.tokens) == greedy_continuation(TARGET, PROMPT, 30)
     assert len(stand_in.requests) == 1
@@ -156,15 +147,9 @@ def test_an_end_token_ends_the_answer_also_within_a_draft(
 ) -> None:
     text = greedy_continuation(TARGET, PROMPT, 30)
     end = text[12]
-    with (
-        serving(engine, eos=end) as stand_in,
-        target_of(stand_in, engine, network, GREEDY, eog=(end,)) as target,
-    ):
+    with target_of(engine, network, GREEDY, eog=(end,), eos=end) as (target, _):
         drafted = run(target, blend(0.0), GREEDY)
-    with (
-        serving(engine, eos=end) as stand_in,
-        target_of(stand_in, engine, network, GREEDY, eog=(end,)) as target,
-    ):
+    with target_of(engine, network, GREEDY, eog=(end,), eos=end) as (target, _):
         alone = run(target, None, GREEDY)
     expected = text[: text.index(end)]
     assert list(drafted.tokens) == list(alone.tokens) == expected
@@ -177,7 +162,7 @@ def test_a_seed_gives_the_same_text_with_and_without_drafts(
     sampling = SamplingParams(temperature=0.9, top_k=20, top_p=0.97, min_p=0.0, seed=11)
     texts = []
     for draft in (None, blend(0.0), blend(0.5)):
-        with serving(engine) as stand_in, target_of(stand_in, engine, network, sampling) as target:
+        with target_of(engine, network, sampling) as (target, _):
             texts.append(run(target, draft, sampling).tokens)
     assert texts[0] == texts[1] == texts[2]
     assert len(set(texts[0])) > 5
@@ -192,7 +177,7 @@ def test_draws_at_temperature_1_follow_the_target(
     sampling = SamplingParams(**RAW, seed=5)
     first, second = Counter[int](), Counter[int]()
     after: Counter[int] = Counter()
-    with serving(engine) as stand_in, target_of(stand_in, engine, network, sampling) as target:
+    with target_of(engine, network, sampling) as (target, _):
         drafter = blend(wrong)
         rng = np.random.default_rng(8)
         target._uniform = np.random.default_rng(9).random
@@ -227,8 +212,7 @@ def test_a_correction_that_cannot_be_drawn_ends_the_answer(
     sampling = SamplingParams(**RAW)
     far = Draft([0] * 16, [None] * 16)  # sixteen tokens for sure: one of them is rejected
     with (
-        serving("vllm") as stand_in,
-        target_of(stand_in, "vllm", network, sampling) as target,
+        target_of("vllm", network, sampling) as (target, _),
         pytest.raises(BackendError, match="a log-probability is missing"),
     ):
         target.verify(as_tokens(PROMPT), far)
@@ -237,7 +221,7 @@ def test_a_correction_that_cannot_be_drawn_ends_the_answer(
 def test_what_decides_is_independent_of_what_draws_the_drafts(network: NetworkThread) -> None:
     """One stream of numbers for both would prefer the tokens that it drew."""
     sampling = SamplingParams(**RAW, seed=5)
-    with serving("vllm") as stand_in, target_of(stand_in, "vllm", network, sampling) as target:
+    with target_of("vllm", network, sampling) as (target, _):
         halves = Distribution(np.arange(2, dtype=np.int32), np.full(2, 0.5))
         drawn = [target._how.rule.draw(halves, 0) for _ in range(64)]
         decided = [int(target._uniform() >= 0.5) for _ in range(64)]
@@ -263,10 +247,7 @@ def test_scores_that_cannot_be_right_accept_nothing(
     engine: str, network: NetworkThread, fault: Any
 ) -> None:
     """The fault begins amid the answer: the text is the target's all the same."""
-    with (
-        serving(engine, fault=fault, healthy=3) as stand_in,
-        target_of(stand_in, engine, network, GREEDY) as target,
-    ):
+    with target_of(engine, network, GREEDY, fault=fault, healthy=3) as (target, stand_in):
         finished = run(target, blend(0.0), GREEDY)
     assert list(finished.tokens) == greedy_continuation(TARGET, PROMPT, 30)
     assert target.doubt is not None
@@ -277,10 +258,7 @@ def test_scores_that_cannot_be_right_accept_nothing(
 
 def test_scale_out_answers_without_scores_accept_nothing(network: NetworkThread) -> None:
     sampling = SamplingParams(**RAW)
-    with (
-        serving("vllm scale-out", fault="null") as stand_in,
-        target_of(stand_in, "vllm scale-out", network, sampling) as target,
-    ):
+    with target_of("vllm scale-out", network, sampling, fault="null") as (target, _):
         finished = run(target, blend(0.0), sampling)
     assert len(finished.tokens) == 30
     assert target.doubt == "no scores"
@@ -291,7 +269,7 @@ def test_margins_are_logged_and_no_token_is(
     network: NetworkThread, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "specchat")
-    with serving("sglang") as stand_in, target_of(stand_in, "sglang", network, GREEDY) as target:
+    with target_of("sglang", network, GREEDY) as (target, _):
         target.verify(as_tokens(PROMPT), Draft())
     row = np.sort(TARGET(PROMPT).astype(np.float64))
     [record] = [r for r in caplog.records if "margins" in r.message]
@@ -302,7 +280,7 @@ def test_a_server_that_is_gone_ends_the_answer_and_keeps_what_came(
     network: NetworkThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("specchat.backends.scoring.target._PAUSE_S", 0.01)
-    with serving("vllm") as stand_in, target_of(stand_in, "vllm", network, GREEDY) as target:
+    with target_of("vllm", network, GREEDY) as (target, _):
         events = generate(target, [], FixedDraftLength(0), PROMPT, max_tokens=10_000)
         next(events)
         target._client.address = parse_address("http://127.0.0.1:9")
@@ -333,10 +311,7 @@ def test_a_stream_that_cannot_go_on_ends_the_answer(
         yield said
 
     monkeypatch.setattr(ScoringClient, "stream", stream)
-    with (
-        serving("vllm") as stand_in,
-        target_of(stand_in, "vllm", network, SamplingParams(**RAW)) as target,
-    ):
+    with target_of("vllm", network, SamplingParams(**RAW)) as (target, _):
         *_, finished = generate(target, [], FixedDraftLength(0), PROMPT, max_tokens=4)
     assert isinstance(finished, Finished)
     assert finished.reason == "error"
@@ -356,7 +331,7 @@ def test_a_wait_for_a_busy_server_is_told(
         return await score(self, *asked)
 
     monkeypatch.setattr(ScoringClient, "score", busy_at_first)
-    with serving("sglang") as stand_in, target_of(stand_in, "sglang", network, GREEDY) as target:
+    with target_of("sglang", network, GREEDY) as (target, _):
         target._on_wait = waits.append
         target.verify(as_tokens(PROMPT), Draft([1], [None]))
     assert waits == ["busy (429)"]

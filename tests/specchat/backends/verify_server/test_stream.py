@@ -45,6 +45,13 @@ class Clock:
     perf_counter = monotonic
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(stream, "time", clock)
+    return clock
+
+
 def events(
     network: NetworkThread, target: ScriptedTarget, n: int, on_loss: OnLoss = "wait"
 ) -> list[StreamEvent]:
@@ -58,6 +65,14 @@ def events(
         found += arrived
     answer.close()
     return found
+
+
+def error(found: list[StreamEvent]) -> str:
+    """What ended the answer before its time."""
+    ended = found[-1]
+    assert isinstance(ended, Ended)
+    assert ended.reason == "error"
+    return str(ended.error)
 
 
 def tokens(found: list[StreamEvent]) -> list[int]:
@@ -80,18 +95,12 @@ def tokens(found: list[StreamEvent]) -> list[int]:
 def test_numbers_that_cannot_be_right_end_the_answer_in_one_line(
     network: NetworkThread, line: dict[str, object]
 ) -> None:
-    *_, ended = events(network, ScriptedTarget([line]), 8)
-    assert isinstance(ended, Ended)
-    assert ended.reason == "error"
-    assert "does not keep to the protocol" in str(ended.error)
+    assert "does not keep to the protocol" in error(events(network, ScriptedTarget([line]), 8))
 
 
 def test_an_answer_whose_task_dies_ends_with_an_error(network: NetworkThread) -> None:
     target = ScriptedTarget([committed(3, 5), ZeroDivisionError("a fault of ours")])
-    *_, ended = events(network, target, 8)
-    assert isinstance(ended, Ended)
-    assert ended.reason == "error"
-    assert "ZeroDivisionError: a fault of ours" in str(ended.error)
+    assert "ZeroDivisionError: a fault of ours" in error(events(network, target, 8))
 
 
 def test_a_whole_answer_whose_end_is_lost_is_whole(network: NetworkThread) -> None:
@@ -103,11 +112,7 @@ def test_a_whole_answer_whose_end_is_lost_is_whole(network: NetworkThread) -> No
     assert not any(isinstance(event, Cut) for event in found)
 
 
-def test_a_loss_counts_from_the_last_progress(
-    network: NetworkThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    monkeypatch.setattr(stream, "time", clock)
+def test_a_loss_counts_from_the_last_progress(network: NetworkThread, clock: Clock) -> None:
     lost_each_time: list[list[Said]] = [[committed(pos, pos), LOST] for pos in (3, 4, 5)]
     target = ScriptedTarget(*lost_each_time, before=lambda: clock.pass_(stream._GIVE_UP_S * 0.6))
     *_, ended = found = events(network, target, 3, on_loss="stop")
@@ -116,17 +121,12 @@ def test_a_loss_counts_from_the_last_progress(
     assert clock.now > 2 * stream._GIVE_UP_S
 
 
-def test_a_target_that_stays_away_is_given_up(
-    network: NetworkThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    monkeypatch.setattr(stream, "time", clock)
+def test_a_target_that_stays_away_is_given_up(network: NetworkThread, clock: Clock) -> None:
     lost_each_time: list[list[Said]] = [[committed(3, 3), LOST], [LOST], [LOST], [LOST]]
     target = ScriptedTarget(*lost_each_time, before=lambda: clock.pass_(stream._GIVE_UP_S * 0.6))
-    *_, ended = found = events(network, target, 3, on_loss="stop")
+    found = events(network, target, 3, on_loss="stop")
     assert tokens(found) == [3]
-    assert isinstance(ended, Ended)
-    assert "the answer is kept up to" in str(ended.error)
+    assert "the answer is kept up to" in error(found)
 
 
 def test_a_busy_server_is_waited_for_and_it_is_said(network: NetworkThread) -> None:
@@ -142,16 +142,12 @@ def test_a_busy_server_is_waited_for_and_it_is_said(network: NetworkThread) -> N
 
 
 def test_a_web_page_in_the_place_of_an_answer_is_called_one(network: NetworkThread) -> None:
-    *_, ended = events(network, ScriptedTarget(httpx.Response(200, html="<html>log in")), 8)
-    assert isinstance(ended, Ended)
-    assert ended.reason == "error"
-    assert "answers with a web page" in str(ended.error)
+    target = ScriptedTarget(httpx.Response(200, html="<html>log in"))
+    assert "answers with a web page" in error(events(network, target, 8))
 
 
 def test_more_tokens_than_were_asked_for_are_cut_and_refused(network: NetworkThread) -> None:
     target = ScriptedTarget([committed(3, *range(5)), committed(8, *range(500))])
-    *_, ended = found = events(network, target, 8)
+    found = events(network, target, 8)
     assert tokens(found) == [0, 1, 2, 3, 4, 0, 1, 2]
-    assert isinstance(ended, Ended)
-    assert ended.reason == "error"
-    assert "more than the 8 tokens" in str(ended.error)
+    assert "more than the 8 tokens" in error(found)
