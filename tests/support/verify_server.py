@@ -59,7 +59,6 @@ def running_server(
     port: int = 0,
     use_extra_bufts: bool = True,
     tls: tuple[Path, Path] | None = None,
-    grammars: bool = True,
 ) -> Iterator[VerifyServer]:
     served = ServedModel(
         model,
@@ -72,7 +71,6 @@ def running_server(
         Keys(keys),
         sha256="0" * 64,
         limits=limits or Limits(),
-        grammars=grammars,
     )
     config = uvicorn.Config(
         make_app(service),

@@ -20,7 +20,7 @@ from specchat.models.selection import select_profile
 from specengine.core.errors import GrammarError, SamplingError
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
-from specengine.sampling.json_schema import json_schema_to_gbnf
+from specengine.sampling.json_schema import schema_as_lark
 
 _SETTINGS = (
     *("threads", "gpu_layers", "draft_gpu_layers", "ctx"),
@@ -101,12 +101,14 @@ def _bias(text: str) -> tuple[int, float]:
         ) from error
 
 
-def _grammar(gbnf: str | None, schema: str | None) -> str | None:
-    if gbnf is not None and schema is not None:
+def _grammar(grammar: str | None, schema: str | None) -> str | None:
+    if grammar is not None and schema is not None:
         raise click.UsageError("--grammar and --json-schema exclude each other")
-    if schema is not None:
-        return json_schema_to_gbnf(_text_or_file(schema))
-    return None if gbnf is None else _text_or_file(gbnf)
+    if schema is None:
+        return None if grammar is None else _text_or_file(grammar)
+    text = _text_or_file(schema)
+    schema_as_lark(text)  # what is wrong with it is said before models are loaded
+    return "{}" if text.strip() == "true" else text
 
 
 def _text_or_file(value: str) -> str:

@@ -168,7 +168,7 @@ def answer_options(command: F) -> F:
         click.option(
             "--grammar",
             type=WORDS,
-            metavar="GBNF|@FILE",
+            metavar="GBNF|LARK|@FILE",
             help="Grammar that the answer must follow.",
         ),
         click.option(

@@ -32,9 +32,8 @@ from specengine.stream.transcript import Transcript
 
 @dataclass
 class Service:
-    """`sha256` is the model file's, if it is known. `grammars`: whether clients may send some:
-    one whose states explode would hold up the answers of all. `profile`: the one that is served,
-    with what suits its target; None for a target without one.
+    """`sha256` is the model file's, if it is known. `profile`: the one that is served, with what
+    suits its target; None for a target without one.
     """
 
     name: str
@@ -42,7 +41,6 @@ class Service:
     gguf: GGUF
     keys: Keys
     sha256: str | None = None
-    grammars: bool = False
     profile: Profile | None = None
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)
@@ -71,7 +69,7 @@ class Service:
                     "vocab_fingerprint": self.model.vocab.fingerprint,
                     "n_vocab": self.model.vocab.size,
                     "n_ctx": self.model.n_ctx,
-                    "features": [f for f in FEATURES if f != "grammar" or self.grammars],
+                    "features": list(FEATURES),
                     "reproducible": self.model.step is not None,
                     "profile": None if self.profile is None else served_profile(self.profile),
                 }

@@ -41,7 +41,6 @@ class Wanted:
     threads: int | None
     keys: Path | None
     ttl_s: int
-    grammars: bool
 
 
 def start(
@@ -86,7 +85,6 @@ def start(
         gguf=gguf,
         keys=allowed,
         sha256=_sha256(registry.models.get(alone.target)),
-        grammars=wanted.grammars,
         profile=chosen,
         limits=Limits(ttl_s=wanted.ttl_s),
     )

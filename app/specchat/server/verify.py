@@ -20,8 +20,8 @@ from specchat.server.sessions import Answer, Session, now_us
 from specchat.wire.messages import PROTOCOL, Generate, Hint, NewSession
 from specengine.core.errors import BackendError, GrammarError
 from specengine.core.limits import MAX_DRAFT
-from specengine.llama.grammar import Grammar
 from specengine.sampling import SamplingParams
+from specengine.sampling.grammar import Grammar
 from specengine.stream.committed import Committed, Ended, Event
 
 _SMALL = 4096  # bytes of a body that has no lists in it
@@ -151,21 +151,15 @@ class VerifyHandlers:
 
     async def _grammar(self, wanted: Generate) -> Grammar | None:
         """The grammar, compiled where it will be used. Raises Refusal, 400, with the reason."""
-        if (gbnf := wanted.grammar) is None:
+        if (text := wanted.grammar) is None:
             return None
-        if not self._service.grammars:
-            raise Refusal(
-                400,
-                "grammar",
-                "this server does not accept grammars: start it with `specchat serve --grammars`",
-            )
         n, vocab = wanted.base + len(wanted.append), self._service.model.vocab
         start = n if wanted.grammar_start is None else wanted.grammar_start
         if start > n:
             raise Refusal(
                 400, "grammar", f"grammar_start {start} is beyond the transcript of {n} tokens"
             )
-        compiled = self._service.model.scheduler.call(lambda: Grammar(gbnf, vocab.handle, start))
+        compiled = self._service.model.scheduler.call(lambda: Grammar(text, vocab, start))
         try:
             return await asyncio.wrap_future(compiled)
         except GrammarError as error:

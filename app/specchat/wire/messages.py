@@ -15,8 +15,8 @@ from pydantic import (
 )
 
 from specengine.core.limits import MAX_LOGPROBS
-from specengine.llama.grammar import MAX_BYTES
 from specengine.sampling import SamplingParams
+from specengine.sampling.grammar import MAX_BYTES
 
 FEATURES = ("grammar", "logprobs")
 """Optional features of the protocol that this server has."""
@@ -85,7 +85,9 @@ class Generate(_Message):
     patience_ms: Real = Field(0.0, ge=0, le=60_000)
     """How long to wait for a hint before a pass without one, in milliseconds."""
     grammar: str | None = Field(None, max_length=MAX_BYTES)
-    """GBNF grammar that the answer must follow; its start symbol is `root`."""
+    """What the answer must follow: GBNF whose start symbol is `root`, Lark whose start symbol is
+    `start`, or a JSON schema, which begins with a brace.
+    """
     grammar_start: Integer | None = Field(None, ge=0)
     """Position of the first token that the grammar applies to. Absent: the first new one."""
     logprobs: Integer | None = Field(None, ge=0, le=MAX_LOGPROBS)

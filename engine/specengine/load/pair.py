@@ -23,7 +23,6 @@ from specengine.files.compatibility import Comparison, find_mask_token
 from specengine.files.gguf import read_gguf
 from specengine.files.head_files import check_head, is_head
 from specengine.files.mtp import check_own_heads
-from specengine.llama.grammar import Grammar
 from specengine.llama.offload import load_smaller, plan
 from specengine.llama.placement import Placement, summary, usage
 from specengine.llama.vocab import LlamaVocab
@@ -36,6 +35,7 @@ from specengine.loop.inspection import InspectedRound
 from specengine.loop.target import LocalTarget
 from specengine.rules import AcceptanceRule, make_rule
 from specengine.sampling import SamplingParams, Transforms
+from specengine.sampling.grammar import Grammar
 
 T = TypeVar("T")
 
@@ -188,7 +188,7 @@ class Pair:
         def transforms() -> Transforms:
             follows = None
             if request.grammar is not None:
-                follows = Grammar(request.grammar, self.vocab.handle, len(prompt), self.abort)
+                follows = Grammar(request.grammar, self.vocab, len(prompt))
             return Transforms(sampling, follows)
 
         target = LocalTarget(

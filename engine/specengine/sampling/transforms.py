@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from specengine.core.distribution import Distribution
 from specengine.core.errors import NothingToDrawError, SamplingError
-from specengine.sampling.constrained import allowed_candidates
-from specengine.sampling.constraint import Constraint
+from specengine.sampling.grammar import Grammar
 from specengine.sampling.params import SamplingParams
 from specengine.sampling.penalties import penalise
 from specengine.sampling.truncation import min_p, softmax, top_k, top_p, typical_p
@@ -27,7 +26,7 @@ _FAR = 12.0  # in logits: e^-12 is 6e-6
 class Transforms:
     """The chain that `params` describe, with an optional grammar that the answer has to follow."""
 
-    def __init__(self, params: SamplingParams, grammar: Constraint | None = None) -> None:
+    def __init__(self, params: SamplingParams, grammar: Grammar | None = None) -> None:
         self._params = params
         self._grammar = grammar
         self._bias_ids = np.array(list(params.logit_bias), dtype=np.int32)
@@ -72,12 +71,7 @@ class Transforms:
         best = int(row.argmax())
         highest = row.item(best)
         if not math.isfinite(highest):  # argmax stops at a NaN; -inf masks everything
-            raise _not_finite(row, best)
-        grammar = self._grammar
-        if grammar is not None:
-            ids = allowed_candidates(row, lambda ids: grammar.allowed(history, ids), params)
-            allowed = row[ids]
-            return self._truncated(ids, allowed), allowed, allowed.max().item()
+            raise self._nothing_finite(row, best)
         if params.temperature == 0 and params.typical_p == 1:
             # No other truncation drops the most probable token.
             return Distribution.point(best), row, highest
@@ -88,8 +82,8 @@ class Transforms:
     def _adjusted(
         self, logits: NDArray[np.float32], history: NDArray[np.int32]
     ) -> NDArray[np.float32]:
-        """The row after logit bias and penalties; a copy where they change anything."""
-        if not (len(self._bias_ids) or self._penalising):
+        """The row after logit bias, penalties and grammar; a copy where they change anything."""
+        if not (len(self._bias_ids) or self._penalising or self._grammar is not None):
             return logits
         row = logits.copy()
         if len(self._bias_ids):
@@ -101,6 +95,8 @@ class Transforms:
             row[self._bias_ids] += self._bias
         if self._penalising:
             penalise(row, history, self._params)
+        if self._grammar is not None:
+            row[~self._grammar.allowed(history)] = -np.inf
         return row
 
     def _truncated(self, ids: NDArray[np.int32], logits: NDArray[np.float32]) -> Distribution:
@@ -117,6 +113,19 @@ class Transforms:
             return Distribution.point(int(ids[logits.argmax()]))
         return Distribution(ids, softmax(logits, params.temperature))
 
+    def _nothing_finite(self, row: NDArray[np.float32], best: int) -> SamplingError:
+        if not np.isneginf(row[best]):
+            return SamplingError(
+                f"the logit of token {best} is {row[best]}: the model file is damaged, or computed "
+                "wrongly"
+            )
+        if self._grammar is None:
+            return NothingToDrawError("no token is left to draw: logit_bias masks every token")
+        return NothingToDrawError(
+            "the grammar allows none of this model's tokens"
+            + (" that the logit bias leaves" if len(self._bias_ids) else "")
+        )
+
 
 @lru_cache(maxsize=4)
 def _all_ids(n_vocab: int) -> NDArray[np.int32]:
@@ -124,11 +133,3 @@ def _all_ids(n_vocab: int) -> NDArray[np.int32]:
     ids = np.arange(n_vocab, dtype=np.int32)
     ids.flags.writeable = False
     return ids
-
-
-def _not_finite(row: NDArray[np.float32], best: int) -> SamplingError:
-    if np.isneginf(row[best]):
-        return NothingToDrawError("no token is left to draw: logit_bias masks every token")
-    return SamplingError(
-        f"the logit of token {best} is {row[best]}: the model file is damaged, or computed wrongly"
-    )

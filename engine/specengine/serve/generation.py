@@ -12,7 +12,7 @@ from specengine.core.draft import Draft
 from specengine.core.logprobs import TokenLogprobs, token_logprobs
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
-from specengine.sampling.constraint import StoppableConstraint
+from specengine.sampling.grammar import Grammar
 from specengine.serve.hints import Hints
 from specengine.stream.committed import Committed, Ended, Event
 from specengine.stream.transcript import Transcript
@@ -33,7 +33,7 @@ class Generation:
         *,
         max_tokens: int,
         patience_s: float = 0.0,
-        grammar: StoppableConstraint | None = None,
+        grammar: Grammar | None = None,
         logprobs: int | None = None,
     ) -> None:
         """`sampling` has a seed. `session`: whoever's cache this is.
@@ -52,15 +52,9 @@ class Generation:
         """When the last pass ended; patience counts from here."""
         self._remaining = max_tokens
         self._rule = CoupledRule(sampling)
-        self._grammar = grammar
         self._transforms = Transforms(sampling, grammar)
         self._logprobs = logprobs
         self._survival = Survival()
-
-    def interrupt(self) -> None:
-        """End the step of a grammar that may be under way: it was cancelled. From any thread."""
-        if self._grammar is not None:
-            self._grammar.abort.set()
 
     @property
     def takes_hints(self) -> bool:
@@ -80,8 +74,7 @@ class Generation:
     ) -> tuple[Committed, Ended | None]:
         """Commit what the target says: `rows[i]` are its logits after the text and `hints[:i]`.
 
-        Raises SamplingError where nothing can be drawn, GrammarError, and CancelledError after
-        `interrupt`.
+        Raises SamplingError where nothing can be drawn, and GrammarError.
         """
         n = len(self.transcript)
         tokens = np.concatenate((self.transcript.tokens, np.array(hints, dtype=np.int32)))

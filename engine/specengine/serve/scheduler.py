@@ -132,7 +132,6 @@ class Scheduler:
 
     def cancel(self, generation: Generation) -> None:
         """End it after the present pass; nothing happens where it has ended."""
-        generation.interrupt()
         self._order(lambda: self._end(generation, Ended("cancelled")))
 
     def release(self, session: Hashable) -> None:

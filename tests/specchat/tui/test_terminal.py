@@ -51,19 +51,6 @@ def test_the_screen_and_what_c_code_prints_never_meet(
     assert log.read_text() == "from llama.cpp\n"
 
 
-def test_a_grammar_that_is_refused_meanwhile_takes_no_frame_with_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    from specengine.llama.grammar import _captured_stderr
-
-    with terminal_for_screen(tmp_path / "log"), _captured_stderr() as printed:
-        sys.stderr.write("a frame")
-        sys.stderr.flush()
-        os.write(2, b"error parsing grammar")
-    assert printed == ["error parsing grammar"]
-    assert capfd.readouterr().err == "a frame"
-
-
 def test_without_a_log_everything_stays_as_it_is(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

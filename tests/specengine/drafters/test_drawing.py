@@ -24,11 +24,11 @@ LOGITS = np.log(np.array([0.5, 0.25, 0.125, 0.0625, 0.0624, 0.0001], dtype=np.fl
 class Only:
     """A grammar that takes some tokens, wherever they come."""
 
-    def __init__(self, *tokens: int) -> None:
-        self._tokens = tokens
+    def __init__(self, *tokens: int, size: int = len(LOGITS)) -> None:
+        self._tokens, self._size = tokens, size
 
-    def allowed(self, history: Tokens, ids: Tokens) -> NDArray[np.bool_]:
-        return np.isin(ids, self._tokens)
+    def allowed(self, history: Tokens) -> NDArray[np.bool_]:
+        return np.isin(np.arange(self._size), self._tokens)
 
 
 class Always:
@@ -46,7 +46,7 @@ def drafted(
 ) -> Draft:
     """A draft of one token."""
     sampling = SamplingParams(**{"top_p": 1, "min_p": 0, "top_k": 0, "seed": 1, **settings})
-    transforms = Transforms(sampling, grammar)
+    transforms = Transforms(sampling, grammar)  # type: ignore[arg-type]
     rule = make_rule(None, sampling)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -115,5 +115,5 @@ def test_of_a_greedy_pick_among_what_the_grammar_allows_the_others_count() -> No
 
 def test_a_pick_far_below_what_is_forbidden_overflows_nothing() -> None:
     logits = np.array([0.0, 200.0, 0.0], dtype=np.float32)
-    draft = drafted(logits, Only(0, 2), temperature=0)
+    draft = drafted(logits, Only(0, 2, size=3), temperature=0)
     assert (draft.tokens, draft.confidence) == ([0], [0.5])

@@ -11,7 +11,6 @@ import pytest
 
 from specengine.core.errors import CancelledError, ContextFullError, ModelFileError
 from specengine.core.events import Finished
-from specengine.llama import library
 from specengine.load.loaded_model import LoadOptions
 from specengine.load.pair import Pair
 from specengine.load.request import AnswerRequest
@@ -74,24 +73,6 @@ def test_case_1_self_draft_is_accepted_whole_and_equals_plain(pair: Pair, k: int
     assert plain.stats.target_passes == 63
     assert drafted.stats.acceptance_rate == 1.0
     assert drafted.stats.target_passes == -(-63 // (k + 1))
-
-
-def test_a_person_who_cancels_amid_a_step_of_a_grammar_ends_the_answer(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    end = threading.Event()
-
-    def hang(*_: object) -> None:
-        pair.abort.set()
-        end.wait()
-
-    monkeypatch.setattr(library.load(), "llama_sampler_apply", hang)
-    try:
-        answer = run(pair, chat(pair, QUESTION), grammar='root ::= "a"', drafting=False)
-    finally:
-        end.set()
-        pair.abort.clear()
-    assert (answer.reason, answer.error) == ("cancelled", None)
 
 
 @pytest.mark.parametrize("method", ["none", "lookup", "model", "cascade"])

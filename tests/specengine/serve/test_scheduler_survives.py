@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import NoReturn
 
 import pytest
 
-from specengine.core.cancel import AbortFlag
-from specengine.core.errors import BackendError, CancelledError
-from specengine.core.tokens import Tokens
+from specengine.core.errors import BackendError
 from specengine.serve.scheduler import Load
 from specengine.stream.committed import Ended, Event
 from support.fakes import greedy_continuation
@@ -89,33 +85,6 @@ def test_a_place_that_cannot_be_had_costs_only_the_answer_that_wanted_it(server:
     server.run()
     assert server.ended("c") == Ended("error", error="llama.cpp cannot drop it")
     assert server.ended("b").reason == "length"
-
-
-class HangingGrammar:
-    """Until it is told, as `Grammar` amid a call into llama.cpp."""
-
-    def __init__(self) -> None:
-        self.abort = AbortFlag()
-        self.asked = threading.Event()
-
-    def allowed(self, history: Tokens, ids: Tokens) -> NoReturn:
-        self.asked.set()
-        while not self.abort.is_set():
-            time.sleep(0.001)
-        raise CancelledError("cancelled")
-
-
-def test_a_client_that_leaves_amid_a_step_of_its_grammar_holds_up_nobody(server: Server) -> None:
-    thread = run_in_a_thread(server)
-    grammar = HangingGrammar()
-    leaves = server.ask("a", PROMPT, 10, grammar=grammar)
-    assert grammar.asked.wait(20)
-    server.ask("b", PROMPT, 10)
-    server.scheduler.cancel(leaves)
-    server.wait_for_end("b")
-    stop(server, thread)
-    assert server.ended("a") == Ended("cancelled")
-    assert server.said("b") == greedy_continuation(MODEL, PROMPT, 10)
 
 
 def test_one_who_cannot_be_told_costs_nobody_else_an_answer(server: Server) -> None:

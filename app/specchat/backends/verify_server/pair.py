@@ -23,11 +23,11 @@ from specchat.wire.errors import RemoteError
 from specchat.wire.network import NetworkThread
 from specengine.chat.reasoning_format import reasoning_format
 from specengine.core.cancel import AbortFlag
-from specengine.llama.grammar import Grammar
 from specengine.load.loaded_model import LoadedModel, LoadOptions
 from specengine.load.request import AnswerRequest
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams, Transforms
+from specengine.sampling.grammar import Grammar
 from specengine.stream.duplex import Event, answer_with_hints
 from specengine.stream.unverified import PartialAnswer
 
@@ -35,8 +35,7 @@ _GOODBYE_S = 1.0
 _REACH_S = 5.0
 _RULES = (None, "coupled", "greedy")  # what the text of a server follows
 _WITHOUT = {  # why, by what a server has not got
-    "grammar": "this server takes none, nor a --json-schema, which becomes one: start it with "
-    "`specchat serve --grammars`",
+    "grammar": "this server is too old for one, and for a --json-schema",
     "logprobs": "this server is too old for it",
 }
 _NOT_REPRODUCIBLE = (
@@ -116,7 +115,7 @@ class RemotePair(DraftingHere):
             )
         follows = None
         if options.grammar is not None:  # raises where it cannot be used, before anything is sent
-            follows = Grammar(options.grammar, self.vocab.handle, len(prompt), self.abort)
+            follows = Grammar(options.grammar, self.vocab, len(prompt))
         most = answer_room(len(prompt), self._n_ctx, options.max_tokens)
         sampling = options.sampling
         seed = secrets.randbits(63) if sampling.seed is None else sampling.seed

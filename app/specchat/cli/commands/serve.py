@@ -48,11 +48,6 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.IntRange(min=10),
     help="Seconds after which an idle session is forgotten.",
 )
-@click.option(
-    "--grammars",
-    is_flag=True,
-    help="Accept clients' grammars and JSON schemas; a bad one can slow down all answers.",
-)
 def command(
     profile: str | None,
     target: str | None,
@@ -65,7 +60,6 @@ def command(
     tls_cert: Path | None,
     tls_key: Path | None,
     ttl: int,
-    grammars: bool,
 ) -> None:
     """Verify drafts for other machines, and answer the OpenAI protocol.
 
@@ -78,7 +72,7 @@ def command(
     from specchat.server.start import Wanted, start
 
     start(
-        Wanted(profile, target, places, ctx, threads, keys, ttl, grammars),
+        Wanted(profile, target, places, ctx, threads, keys, ttl),
         Listen(host, port, tls_cert, tls_key),
         _progress(),
     )

@@ -12,12 +12,17 @@ from specchat.server import service, verify
 from specengine.core.errors import SamplingError
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
-from specengine.sampling.json_schema import json_schema_to_gbnf
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer, slow_passes
 
-SCHEMA = {"type": "object", "properties": {"fox": {"type": "integer"}}, "required": ["fox"]}
-GBNF = json_schema_to_gbnf(json.dumps(SCHEMA))
+FOX = json.dumps(
+    {
+        "type": "object",
+        "properties": {"fox": {"type": "integer", "maximum": 99}},
+        "required": ["fox"],
+        "additionalProperties": False,
+    }
+)
 
 
 async def test_an_answer_follows_a_schema_with_drafts_and_across_cuts(
@@ -25,9 +30,9 @@ async def test_an_answer_follows_a_schema_with_drafts_and_across_cuts(
 ) -> None:
     with DelayProxy(server.url) as proxy:
         async with remote_runtime(proxy.url, tiny_model) as runtime:
-            whole = await ask(runtime, grammar=GBNF, max_tokens=60)
+            whole = await ask(runtime, grammar=FOX, max_tokens=60)
             proxy.line = Line(cut_after=700, cuts=2)
-            cut = await ask(runtime, grammar=GBNF, max_tokens=60)
+            cut = await ask(runtime, grammar=FOX, max_tokens=60)
         assert proxy.traffic.cut == 2
     assert cut.tokens == whole.tokens
     assert whole.reason == "stop"
@@ -76,9 +81,9 @@ async def test_a_server_without_a_feature_is_named(
 ) -> None:
     monkeypatch.setattr(service, "FEATURES", ())
     async with remote_runtime(server.url) as runtime:
-        grammar = await ask(runtime, grammar=GBNF)
+        grammar = await ask(runtime, grammar=FOX)
         logprobs = await ask(runtime, logprobs=1)
-    assert str(grammar.error).startswith("--grammar: this server takes none, nor a --json-schema")
+    assert grammar.error == "--grammar: this server is too old for one, and for a --json-schema"
     assert logprobs.error == "--logprobs: this server is too old for it"
 
 

@@ -136,20 +136,9 @@ def test_sigterm_ends_a_server_whose_model_hangs(tmp_path: Path) -> None:
     assert "Traceback" not in output
 
 
-def test_a_server_takes_no_grammars_unless_it_is_told_to(tmp_path: Path) -> None:
+def test_a_server_takes_schemas_of_its_clients(tmp_path: Path) -> None:
     port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    flags = ("--target", url, "--json-schema", '{"type": "boolean"}')
-    body = {"base": 0, "base_hash": "0" * 32, "append": [1], "seed": 1, "grammar": "root ::= [0-9]"}
-    with serving(tmp_path, port), httpx.Client(base_url=url, trust_env=False) as client:
-        api = "/specchat/v1"
-        assert client.get(f"{api}/info").json()["models"][0]["features"] == ["logprobs"]
-        session = client.post(f"{api}/sessions", json={"protocol": {"min": 1, "max": 1}}).json()
-        refused = client.post(f"{api}/sessions/{session['session']}/generate", json=body)
-        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "grammar")
-        asked = specchat(tmp_path, "ask", "Is it?", *flags)
-    assert asked.returncode == 1
-    assert b"specchat serve --grammars" in asked.stderr
-    with serving(tmp_path, port, "--grammars"):
+    flags = ("--target", f"http://127.0.0.1:{port}", "--json-schema", '{"type": "boolean"}')
+    with serving(tmp_path, port):
         asked = specchat(tmp_path, "ask", "Is it?", *flags)
     assert asked.stdout.strip() in (b"true", b"false"), asked.stderr
