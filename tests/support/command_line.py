@@ -8,7 +8,12 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import click
+from click.testing import CliRunner
+
 from specchat.config import locations
+from specchat.errors import SpecchatError
+from specengine.core.errors import SpecEngineError
 
 # As conftest does: before a test points SPECCHAT_HOME elsewhere.
 _MODELS_DIR = locations.models_dir()
@@ -27,6 +32,19 @@ def specchat(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run to the end, with `stdin` on standard input, never a terminal."""
     return _run(["-m", "specchat", *arguments], home, stdin, env)
+
+
+def refusal(command: click.Command, home: Path, *arguments: str) -> str:
+    """Why `command` fails, in this process: what `specchat` prints in one line, with exit code 1.
+
+    "wrong usage" for exit code 2.
+    """
+    result = CliRunner(env=environment(home)).invoke(command, arguments)
+    assert result.stdout == ""
+    if result.exit_code == 2:
+        return "wrong usage"
+    assert isinstance(result.exception, SpecchatError | SpecEngineError), result.exception
+    return str(result.exception)
 
 
 def bench_program(name: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
