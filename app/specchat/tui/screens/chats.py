@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import on, work
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Input, OptionList
 
 from specchat.chats import ChatStore, ChatSummary
@@ -47,7 +47,7 @@ class ChatsDialog(ListDialog[int]):
         self._doomed: str | None = None
         """The chat that the next press of Delete deletes."""
 
-    def compose_above(self) -> Iterable[Widget]:
+    def compose_above(self) -> ComposeResult:
         yield Input(placeholder="Search in all chats")
 
     def on_mount(self) -> None:

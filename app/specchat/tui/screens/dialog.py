@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -87,9 +86,14 @@ class ListDialog(ModalScreen[Result | None], Generic[Result]):
             box.border_subtitle = self.hint_text
             yield from self.compose_above()
             yield OptionList(markup=False)
+            yield from self.compose_below()
 
-    def compose_above(self) -> Iterable[Widget]:
+    def compose_above(self) -> ComposeResult:
         """What stands above the list."""
+        return ()
+
+    def compose_below(self) -> ComposeResult:
+        """What stands below the list."""
         return ()
 
     def set_choices(self, choices: Iterable[tuple[str, Content]]) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widget import Widget
 from textual.widgets import OptionList
 
 from specchat.models.registry import Profile
+from specchat.models.sizes import readable_size
 from specchat.tui.screens.dialog import Explanation, ListDialog, choice
-from specchat.tui.screens.profiles import FoundDialog, gigabytes
+from specchat.tui.screens.profiles import FoundDialog
 from specchat.tui.services import Services
 
 DEMONSTRATION = "tiny"
@@ -43,40 +43,29 @@ class FirstRunDialog(ListDialog[Profile]):
         super().__init__()
         self._services = services
 
-    def compose_above(self) -> Iterable[Widget]:
+    def compose_above(self) -> ComposeResult:
         yield Explanation(_TEXT)
 
     def on_mount(self) -> None:
         registry = self._services.registry
         better = registry.profile(BETTER)
         size = sum(registry.model(name).bytes or 0 for name in better.models)
+        texts = (
+            (
+                BETTER,
+                f"Qwen2.5 Coder 1.5B + 0.5B, {readable_size(size)}",
+                "For programming. Downloaded now; Esc stops, and it goes on later.",
+            ),
+            (
+                "scan",
+                "A model that is already on this computer",
+                "From Hugging Face, LM Studio, Ollama or llama.cpp.",
+            ),
+            (DEMONSTRATION, "Go on with the demonstration", "Answers at once. Do not believe it."),
+        )
         self.set_choices(
-            [
-                (
-                    BETTER,
-                    choice(
-                        f"Qwen2.5 Coder 1.5B + 0.5B, {gigabytes(size)}",
-                        "For programming. Downloaded now; Esc stops, and it goes on later.",
-                        key="1",
-                    ),
-                ),
-                (
-                    "scan",
-                    choice(
-                        "A model that is already on this computer",
-                        "From Hugging Face, LM Studio, Ollama or llama.cpp.",
-                        key="2",
-                    ),
-                ),
-                (
-                    DEMONSTRATION,
-                    choice(
-                        "Go on with the demonstration",
-                        "Answers at once. Do not believe it.",
-                        key="3",
-                    ),
-                ),
-            ]
+            (name, choice(title, detail, key=str(number)))
+            for number, (name, title, detail) in enumerate(texts, start=1)
         )
 
     @on(OptionList.OptionSelected)

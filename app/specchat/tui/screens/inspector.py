@@ -10,13 +10,12 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
-from textual.widgets.option_list import Option
 
 from specchat.printable import one_line, printable
+from specchat.tui.screens.dialog import ListDialog
 from specengine.loop.inspection import Entry, InspectedRound, InspectedToken
 
 _ACCEPTED, _REJECTED, _FAINT = "$text-success", "$text-error", "$foreground-muted"
@@ -50,50 +49,26 @@ class Reply:
     """`Statistics.model_dump`; empty while the answer is being made."""
 
 
-class InspectorScreen(ModalScreen[None]):
+class InspectorScreen(ListDialog[None]):
     """The rounds of a reply on top, the chosen one below; other replies to the left and right."""
+
+    hint_text: ClassVar[str] = "↑↓ rounds · ←→ replies · PgUp PgDn scroll · Esc closes"
 
     DEFAULT_CSS = """
     InspectorScreen {
-        align: center middle;
         background: $background 60%;
 
-        #box {
-            width: 96;
-            max-width: 100%;
-            height: 90%;
-            background: $surface;
-            border: round $accent 50%;
-            border-title-color: $foreground;
-            border-title-style: bold;
-            border-subtitle-color: $foreground-muted;
-            padding: 1;
-        }
-
+        #box { width: 96; height: 90%; padding: 1; }
         #reply { height: auto; max-height: 2; color: $foreground-muted; padding: 0 1; }
         #drafters { height: auto; color: $foreground-muted; padding: 0 1; }
-        OptionList, OptionList:focus {
-            height: 1fr;
-            margin: 1 0;
-            padding: 0;
-            background: $surface;
-            background-tint: $foreground 0%;
-            border: none;
-
-            & > .option-list--option { padding: 0 1; }
-            & > .option-list--option-highlighted {
-                color: $foreground;
-                background: $panel;
-                text-style: none;
-            }
-        }
+        OptionList, OptionList:focus { height: 1fr; margin: 1 0; }
         VerticalScroll { height: 2fr; padding: 0 1; }
         #round { height: auto; }
     }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c,ctrl+l", "close", "Close", priority=True),
+        Binding("ctrl+l", "close", "Close", priority=True),
         Binding("left", "turn(-1)", "Previous reply", priority=True),
         Binding("right", "turn(1)", "Next reply", priority=True),
         Binding("pageup", "scroll_round('page_up')", "Scroll up", priority=True, show=False),
@@ -106,20 +81,17 @@ class InspectorScreen(ModalScreen[None]):
         self._replies = replies
         self._shown = len(replies) - 1
 
-    def compose(self) -> ComposeResult:
-        with Vertical(id="box"):
-            yield Static(id="reply")
-            yield Static(id="drafters")
-            yield OptionList(markup=False)
-            with VerticalScroll(can_focus=False):
-                yield Static(id="round")
+    def compose_above(self) -> ComposeResult:
+        yield Static(id="reply")
+        yield Static(id="drafters")
+
+    def compose_below(self) -> ComposeResult:
+        with VerticalScroll(can_focus=False):
+            yield Static(id="round")
 
     def on_mount(self) -> None:
         self._show_reply()
         self.query_one(OptionList).focus()
-
-    def action_close(self) -> None:
-        self.dismiss(None)
 
     def action_turn(self, step: int) -> None:
         shown = min(max(self._shown + step, 0), len(self._replies) - 1)
@@ -138,15 +110,11 @@ class InspectorScreen(ModalScreen[None]):
 
     def _show_reply(self) -> None:
         reply = self._replies[self._shown]
-        box = self.query_one("#box")
-        box.border_title = f"Inside reply {self._shown + 1} of {len(self._replies)}"
-        box.border_subtitle = "↑↓ rounds · ←→ replies · PgUp PgDn scroll · Esc closes"
+        title = f"Inside reply {self._shown + 1} of {len(self._replies)}"
+        self.query_one("#box").border_title = title
         self.query_one("#reply", Static).update(Content(one_line(reply.text)))
         self.query_one("#drafters", Static).update(Content(decisions(reply.stats)))
-        options = self.query_one(OptionList)
-        options.clear_options()
-        options.add_options(Option(_line(i, seen)) for i, seen in enumerate(reply.rounds))
-        options.highlighted = 0
+        self.set_choices((str(i), _line(i, seen)) for i, seen in enumerate(reply.rounds))
 
 
 def decisions(stats: Mapping[str, Any]) -> str:

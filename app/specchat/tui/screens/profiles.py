@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from typing import ClassVar
 
 from textual import on, work
-from textual.widget import Widget
+from textual.app import ComposeResult
 from textual.widgets import OptionList
 
 from specchat.models.registry import Model, Profile
 from specchat.models.scan import Found
+from specchat.models.sizes import readable_size
 from specchat.tui.screens.dialog import Explanation, ListDialog, choice
 from specchat.tui.services import Services
 
@@ -76,7 +77,7 @@ class ProfilesDialog(ListDialog[Profile]):
         if not (absent := self._missing.get(profile.name)):
             return ""
         sizes = [model.bytes for model in absent if model.bytes]
-        return f"download {gigabytes(sum(sizes))}" if len(sizes) == len(absent) else "download"
+        return f"download {readable_size(sum(sizes))}" if len(sizes) == len(absent) else "download"
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
@@ -100,7 +101,7 @@ class FoundDialog(ListDialog[Profile]):
         self._services = services
         self._found: Sequence[Found] = ()
 
-    def compose_above(self) -> Iterable[Widget]:
+    def compose_above(self) -> ComposeResult:
         yield Explanation("Looking for models…")
 
     @work
@@ -119,7 +120,7 @@ class FoundDialog(ListDialog[Profile]):
                 "theirs. `specchat --target FILE` uses one from anywhere."
             )
         self.set_choices(
-            (str(number), choice(found.name, f"{found.keeper}, {gigabytes(found.size)}"))
+            (str(number), choice(found.name, f"{found.keeper}, {readable_size(found.size)}"))
             for number, found in enumerate(self._found)
         )
 
@@ -143,7 +144,3 @@ def profile_of(found: Found, taken: Container[str]) -> Profile:
         target=str(found.path),
         draft="lookup",
     )
-
-
-def gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -7,6 +7,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from specchat.models.registry import Profile
+from specchat.models.sizes import readable_size
 from specchat.printable import one_line
 from specengine.core.events import Progress
 from specengine.core.statistics import Statistics
@@ -71,8 +72,8 @@ def progress_content(event: Progress) -> Content:
     label = one_line(event.label)
     match event.stage:
         case "download":
-            amount = f"{_megabytes(event.done)} of {_megabytes(event.total)}"
-            text = f"downloading {label}  {amount if event.total else _megabytes(event.done)}"
+            of_all = f" of {readable_size(event.total)}" if event.total else ""
+            text = f"downloading {label}  {readable_size(event.done)}{of_all}"
         case "load":
             text = f"loading {label}"
         case "measure":
@@ -87,7 +88,3 @@ def progress_content(event: Progress) -> Content:
     full = round(fraction * _BAR_CELLS)
     bar = Content.assemble(("━" * full, "$accent"), ("━" * (_BAR_CELLS - full), "$foreground 20%"))
     return Content.assemble(bar, f" {fraction:4.0%}  ", text)
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
