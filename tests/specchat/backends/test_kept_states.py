@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -51,32 +53,29 @@ def test_what_was_kept_comes_back_whole_under_its_key(states: KeptStates) -> Non
     assert same(states.load(7, KEY), saved())  # asking with another key destroys nothing
 
 
-@pytest.mark.parametrize("place", [0, 30, 90, 200, 1000, 4000, -40, -1])
-def test_a_file_with_one_other_byte_is_refused(
-    states: KeptStates, folder: Path, place: int
+def with_another_byte(place: int) -> Callable[[bytes], bytes]:
+    def damaged(content: bytes) -> bytes:
+        changed = bytearray(content)
+        changed[place] ^= 1
+        return bytes(changed)
+
+    return damaged
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        *(with_another_byte(place) for place in (0, 30, 90, 200, 1000, 4000, -40, -1)),
+        *(itemgetter(slice(length)) for length in (0, 10, 150, 500, -100, -1)),
+        *(lambda _, other=other: other for other in (b"\n", b"{}\n", b"[" * 5000, b"\xff" * 3000)),
+    ],
+)
+def test_a_file_that_is_damaged_or_cut_off_or_anything_else_is_refused(
+    states: KeptStates, folder: Path, damaged: Callable[[bytes], bytes]
 ) -> None:
     states.save(7, KEY, saved())
-    content = bytearray((folder / "7.state").read_bytes())
-    content[place] ^= 1
-    (folder / "7.state").write_bytes(content)
-    assert states.load(7, KEY) is None
-
-
-@pytest.mark.parametrize("content", [b"", b"\n", b"{}\n", b"null\n", b"[" * 5000, b"\xff" * 3000])
-def test_a_file_of_anything_else_is_refused(
-    states: KeptStates, folder: Path, content: bytes
-) -> None:
-    folder.mkdir()
-    (folder / "7.state").write_bytes(content)
-    assert states.load(7, KEY) is None
-    assert states.tokens(7, KEY) is None
-
-
-@pytest.mark.parametrize("length", [10, 150, 500, -100, -1])
-def test_a_file_that_was_cut_off_is_refused(states: KeptStates, folder: Path, length: int) -> None:
-    states.save(7, KEY, saved())
-    content = (folder / "7.state").read_bytes()
-    (folder / "7.state").write_bytes(content[:length])
+    file = folder / "7.state"
+    file.write_bytes(damaged(file.read_bytes()))
     assert states.load(7, KEY) is None
 
 

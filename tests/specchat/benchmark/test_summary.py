@@ -1,12 +1,19 @@
 """Medians, ratios and worst cases, by numbers that can be checked by hand."""
 
+from typing import Any
+
 import pytest
 
-from specchat.benchmark.report import OwnTiming
+from specchat.benchmark.report import OwnTiming, Sample
 from specchat.benchmark.summary import bound, comparisons, figures, spread
 from support.samples import sample
 
 PAIR = [("adaptive", "alone")]
+
+
+def in_turn(ratio: float, alone: float = 10, **which: Any) -> list[Sample]:
+    """An answer of the target alone, and one of the controller that is `ratio` times as fast."""
+    return [sample("alone", alone, **which), sample("adaptive", ratio * alone, **which)]
 
 
 def test_the_bound_is_the_best_width_whatever_its_place() -> None:
@@ -17,12 +24,7 @@ def test_the_bound_is_the_best_width_whatever_its_place() -> None:
 
 def test_ratios_are_of_answers_measured_in_turn() -> None:
     # The machine was half as fast in the second repeat, for both sides.
-    samples = [
-        sample("alone", 10, repeat=0),
-        sample("adaptive", 12, repeat=0),
-        sample("alone", 5, repeat=1),
-        sample("adaptive", 6, repeat=1),
-    ]
+    samples = [*in_turn(1.2, 10, repeat=0), *in_turn(1.2, 5, repeat=1)]
     row, mean = comparisons(samples, PAIR, bound=2.0)
     assert row.ratio.median == row.ratio.low == pytest.approx(1.2)
     assert row.of_bound == pytest.approx(0.6)
@@ -31,18 +33,15 @@ def test_ratios_are_of_answers_measured_in_turn() -> None:
 
 def test_a_prompt_counts_by_the_median_of_its_repeats() -> None:
     ratios = [1.0, 1.1, 9.0, 1.2, 0.1]
-    samples = [sample("alone", 10, repeat=n) for n in range(5)]
-    samples += [sample("adaptive", 10 * r, repeat=n) for n, r in enumerate(ratios)]
+    samples = [s for n, ratio in enumerate(ratios) for s in in_turn(ratio, repeat=n)]
     row, _ = comparisons(samples, PAIR, bound=2.0)
     assert row.ratio.median == pytest.approx(1.1)
     assert row.prompts == 1
 
 
 def test_the_worst_prompt_is_named_beside_the_median() -> None:
-    samples = []
-    for number, ratio in enumerate([1.5, 0.8, 1.3]):
-        samples.append(sample("alone", 10, prompt=f"code-{number}"))
-        samples.append(sample("adaptive", 10 * ratio, prompt=f"code-{number}", turn=1))
+    ratios = [1.5, 0.8, 1.3]
+    samples = [s for n, ratio in enumerate(ratios) for s in in_turn(ratio, prompt=f"code-{n}")]
     row, _ = comparisons(samples, PAIR, bound=2.0)
     assert row.worst.prompt == "code-1"
     assert row.worst.ratio == pytest.approx(0.8)
@@ -51,10 +50,7 @@ def test_the_worst_prompt_is_named_beside_the_median() -> None:
 
 
 def test_over_all_categories_the_mean_is_geometric() -> None:
-    samples = []
-    for category, ratio in (("code", 4.0), ("prose", 1.0)):
-        samples.append(sample("alone", 10, category=category, prompt=category))
-        samples.append(sample("adaptive", 10 * ratio, category=category, prompt=category))
+    samples = in_turn(4.0) + in_turn(1.0, category="prose", prompt="prose")
     *_, mean = comparisons(samples, PAIR, bound=2.0)
     assert mean.category is None
     assert mean.ratio.median == pytest.approx(2.0)
@@ -104,8 +100,7 @@ def test_energy_is_known_only_where_it_was_told() -> None:
 
 def test_same_text_compares_greedy_answers_with_the_target_alone() -> None:
     samples = [
-        sample("alone", 10),
-        sample("adaptive", 10),
+        *in_turn(1.0),
         sample("alone", 10, prompt="code-2"),
         sample("adaptive", 10, prompt="code-2", digest="other"),
         sample("alone", 10, condition="hot"),

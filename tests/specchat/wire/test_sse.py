@@ -20,12 +20,6 @@ def test_events_cut_at_every_byte_are_the_same() -> None:
         assert found == EXPECTED, f"cut at {cut}"
 
 
-def test_events_byte_by_byte_are_the_same() -> None:
-    reader = EventReader()
-    found = [event for i in range(len(STREAM)) for event in reader.feed(STREAM[i : i + 1])]
-    assert found + reader.feed(b"\n") == EXPECTED
-
-
 @pytest.mark.parametrize(
     ("stream", "events"),
     [
