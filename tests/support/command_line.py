@@ -1,19 +1,21 @@
-"""Runs `specchat` as a person does: a child process with a home of its own."""
+"""Runs `specchat` as a person does, with a home of its own."""
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from unittest.mock import patch
 
-import click
-from click.testing import CliRunner
+import pytest
 
+from specchat import __main__ as program
 from specchat.config import locations
-from specchat.errors import SpecchatError
-from specengine.core.errors import SpecEngineError
 
 # As conftest does: before a test points SPECCHAT_HOME elsewhere.
 _MODELS_DIR = locations.models_dir()
@@ -27,42 +29,78 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, **own, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
 
 
+Done = subprocess.CompletedProcess[bytes]
+
+
 def specchat(
     home: Path, *arguments: str, stdin: str | bytes = b"", env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[bytes]:
-    """Run to the end, with `stdin` on standard input, never a terminal."""
-    return _run(["-m", "specchat", *arguments], home, stdin, env)
-
-
-def refusal(command: click.Command, home: Path, *arguments: str) -> str:
-    """Why `command` fails, in this process: what `specchat` prints in one line, with exit code 1.
-
-    "wrong usage" for exit code 2.
+) -> Done:
+    """Run to the end in this process, with `stdin` on standard input, never a terminal. Standard
+    output is a file in the encoding of some locale.
     """
-    result = CliRunner(env=environment(home)).invoke(command, arguments)
-    assert result.stdout == ""
-    if result.exit_code == 2:
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    out, error = BytesIO(), BytesIO()
+    with (
+        patch.dict(os.environ, environment(home) | (env or {}), clear=True),
+        pytest.MonkeyPatch.context() as monkeypatch,
+        empty_log(),
+    ):
+        monkeypatch.setattr(sys, "argv", ["specchat", *arguments])
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given), "utf-8"))
+        monkeypatch.setattr(sys, "stdout", TextIOWrapper(out, "cp1252"))
+        monkeypatch.setattr(sys, "stderr", TextIOWrapper(error, "utf-8", write_through=True))
+        with pytest.raises(SystemExit) as exited:
+            program.main()
+        sys.stdout.flush()
+        return subprocess.CompletedProcess(
+            sys.argv, int(exited.value.code or 0), out.getvalue(), error.getvalue()
+        )
+
+
+def refusal(home: Path, *arguments: str) -> str:
+    """The line that says why `specchat` fails, with exit code 1; "wrong usage" for exit code 2."""
+    done = specchat(home, *arguments)
+    assert done.stdout == b""
+    if done.returncode == 2:
         return "wrong usage"
-    assert isinstance(result.exception, SpecchatError | SpecEngineError), result.exception
-    return str(result.exception)
+    assert done.returncode == 1
+    (line,) = done.stderr.decode().splitlines()
+    return line
 
 
-def bench_program(name: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a program of bench/ to the end, as `specchat` does."""
-    return _run([str(_BENCH / name), *arguments], home)
+def specchat_process(home: Path, *arguments: str, env: dict[str, str]) -> Done:
+    """Run to the end in a process of its own, for what only the start of one can show."""
+    return _run(["-m", "specchat", *arguments], home, env)
 
 
-def _run(
-    arguments: list[str], home: Path, stdin: str | bytes = b"", env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[bytes]:
+def bench_program(name: str, home: Path, *arguments: str) -> Done:
+    """Run a program of bench/ to the end in a process of its own."""
+    return _run([str(_BENCH / name), *arguments], home, {})
+
+
+def _run(arguments: list[str], home: Path, env: dict[str, str]) -> Done:
     return subprocess.run(
         [sys.executable, *arguments],
-        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
-        env={**environment(home), **(env or {})},
+        env=environment(home) | env,
         timeout=240,
         check=False,
     )
+
+
+@contextmanager
+def empty_log() -> Iterator[None]:
+    """The log begins anew, as in a process of its own, and afterwards goes on as before."""
+    root, raises = logging.getLogger(), logging.raiseExceptions
+    before = root.handlers.copy()
+    root.handlers.clear()
+    try:
+        yield
+    finally:
+        for handler in root.handlers:
+            handler.close()
+        root.handlers[:], logging.raiseExceptions = before, raises
 
 
 def on_terminal(home: Path, *arguments: str, env: dict[str, str] | None = None) -> str:

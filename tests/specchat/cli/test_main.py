@@ -1,4 +1,4 @@
-"""The root of the command line, mostly as a child process."""
+"""The root of the command line."""
 
 import errno
 import json
@@ -16,7 +16,7 @@ from specchat.cli import main as cli
 from specchat.cli.main import COMMANDS
 from specchat.config import locations
 from specchat.version import __version__
-from support.command_line import environment, on_terminal, specchat
+from support.command_line import empty_log, environment, on_terminal, specchat, specchat_process
 
 
 def test_help_names_every_command(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="arguments are Unicod
 def test_a_prompt_is_read_as_utf_8_whatever_the_locale_is(tmp_path: Path, tiny_model: Path) -> None:
     question = ("ask", "Đường đến Zürich", "--profile", "tiny", "--max-tokens", "1", "--json")
     counts = [
-        json.loads(specchat(tmp_path, *question, env=locale).stdout)["prompt_tokens"]
+        json.loads(specchat_process(tmp_path, *question, env=locale).stdout)["prompt_tokens"]
         for locale in ({}, C_LOCALE)
     ]
     assert counts[0] == counts[1]
@@ -90,13 +90,8 @@ def test_flags_hold_for_piped_input_too(tmp_path: Path, tiny_model: Path) -> Non
 def log_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
     monkeypatch.setattr(logging, "raiseExceptions", True)
-    root = logging.getLogger()
-    before = root.handlers.copy()
-    root.handlers.clear()  # an earlier test of the same process may have begun a log elsewhere
-    yield
-    for handler in root.handlers:
-        handler.close()
-    root.handlers[:] = before
+    with empty_log():
+        yield
 
 
 @pytest.mark.usefixtures("log_of_its_own")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from specchat.benchmark.report import Report
-from specchat.cli.commands.bench import command
 from support.command_line import environment, refusal, specchat
 
 pytestmark = pytest.mark.usefixtures("tiny_model")
@@ -124,7 +123,7 @@ def test_ctrl_c_keeps_what_was_measured(home: Path, prompts: Path) -> None:
 def test_what_cannot_be_measured_is_said_before_any_model_is_loaded(
     home: Path, arguments: tuple[str, ...], cause: str
 ) -> None:
-    assert cause in refusal(command, home, *arguments)
+    assert cause in refusal(home, "bench", *arguments)
 
 
 def test_a_side_that_needs_a_draft_model_is_refused(home: Path, prompts: Path) -> None:
