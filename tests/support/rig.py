@@ -10,6 +10,7 @@ from specengine.control.controller import FixedDraftLength
 from specengine.core.cancel import AbortFlag
 from specengine.core.drafter import Drafter
 from specengine.core.events import Chunk, Finished
+from specengine.core.vocab import Vocab
 from specengine.drafters.bridge import SameIds
 from specengine.drafters.model import ModelDrafter
 from specengine.loop.generate import generate
@@ -32,6 +33,7 @@ class Rig:
         *,
         n_vocab: int = 8,
         eog: Sequence[int] = (),
+        vocab: Vocab | None = None,
         sampling: SamplingParams = GREEDY,
         rule: str | None = None,
         n_ctx: int = 256,
@@ -42,8 +44,10 @@ class Rig:
         stops_every: int = 1,
     ) -> None:
         self.abort = AbortFlag()
-        self.vocab = FakeVocab(n_vocab, eog, pieces)
-        self.target_cache = FakeKVCache(model, n_vocab, n_ctx=n_ctx, stops_every=stops_every)
+        self.model = model
+        self.vocab = vocab or FakeVocab(n_vocab, eog, pieces)
+        size = self.vocab.size
+        self.target_cache = FakeKVCache(model, size, n_ctx=n_ctx, stops_every=stops_every)
         self.draft_cache = FakeKVCache(draft or model, n_vocab, n_ctx=draft_n_ctx)
         self.rule = make_rule(rule, sampling)
         self.target = LocalTarget(

@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from specengine.cache.costs import PassCosts
-from specengine.checks.chi_square import chi_square
 from specengine.drafters.block import BlockDrafter
-from support.fake_block_head import FakeBlockHead, blocks_beside
-from support.fakes import BrokenPassError, FakeKVCache, greedy_continuation
-from support.head_rigs import (
+from support.drafter_rigs import (
     MODEL,
     PROMPT,
-    SAMPLING,
     V,
     block_rig,
     histories,
-    law_of_pairs,
     offered,
     tokens,
 )
-
-
-@pytest.mark.parametrize("k", [1, 3, 9])
-def test_greedy_text_is_the_targets_own(k: int) -> None:
-    finished = block_rig().run(PROMPT, k, max_tokens=40)
-    assert list(finished.tokens) == greedy_continuation(MODEL, PROMPT, 40)
-    assert 0 < finished.stats.accepted < finished.stats.drafted
-    assert len(finished.stats.accepted_per_position) == min(k, 6)
-    assert list(finished.stats.by_drafter) == ["parallel"]
-
-
-@pytest.mark.parametrize("follows", [False, True], ids=["apart", "along a path"])
-@pytest.mark.parametrize("rule", ["token", "block"])
-def test_sampled_texts_are_distributed_as_the_targets_own(rule: str, follows: bool) -> None:
-    """The second and third token, which a draft of two proposes: a pair is the id 5 * a + b."""
-    counts: Counter[int] = Counter()
-    for seed in range(500):
-        made = block_rig(SAMPLING.model_copy(update={"seed": seed}), rule, follows=follows)
-        _, a, b, _ = made.run(PROMPT, 2, max_tokens=4).tokens
-        counts[V * a + b] += 1
-    assert chi_square(counts, law_of_pairs()).p_value > 1e-3
+from support.fake_block_head import FakeBlockHead, blocks_beside
+from support.fakes import BrokenPassError, FakeKVCache
 
 
 def test_nothing_is_offered_for_a_text_that_the_target_has_not_read() -> None:

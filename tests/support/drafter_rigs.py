@@ -1,32 +1,47 @@
-"""Heads as drafters beside a random target of five tokens, and texts and chances of that target."""
+"""Every kind of drafter beside a random target, with texts of that target."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from specengine.cache.context import Context
-from specengine.core.distribution import Distribution
+from specengine.cache.context import Context, Logits
 from specengine.core.drafter import Drafter, Offer
 from specengine.core.tokens import Tokens
 from specengine.drafters.block import BlockDrafter
+from specengine.drafters.bridge import SameIds, TokenIntersection
 from specengine.drafters.head import HeadDrafter
+from specengine.drafters.model import ModelDrafter
+from specengine.drafters.parallel import ParallelDrafter
+from specengine.drafters.text import TextDrafter
+from specengine.drafters.translation import SharedTokens, Translation
 from specengine.loop.target import LocalTarget
 from specengine.sampling import SamplingParams, Transforms
 from support.fake_block_head import FakeBlockHead, blocks_beside
 from support.fake_head import FakeHead, head_beside
-from support.fakes import markov
+from support.fakes import FakeKVCache, FakeVocab, Model, markov
+from support.piece_vocab import PieceVocab
 from support.rig import GREEDY, Rig
 
 V = 5
 MODEL = markov(V, seed=1, sharpness=1)
+DRAFT_MODEL = markov(V, seed=5, sharpness=1)
+OTHER_MODEL = markov(7, seed=5, sharpness=1)
+MASK = 4
+TARGET_VOCAB = PieceVocab([b"a", b"b", b"c", b"ab", b"bc", b"abc"], ["<end>"], eos="<end>")
+DRAFT_VOCAB = PieceVocab([b"c", b"ba", b"b", b"a", b"ca", b"bc"], ["</s>"], eos="</s>")
 PROMPT = [0, 1, 2, 3, 0, 2]
 SAMPLING = SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0)
+
+
+def unending(tokens: Sequence[int]) -> Logits:
+    """A random model over TARGET_VOCAB that goes on."""
+    return np.append(markov(6, seed=4, sharpness=1)(tokens), np.float32(-99))
+
 
 _LONG = [(3 * i + i * i) % V for i in range(20)]
 TEXTS = (_LONG, [*_LONG[:9], *_LONG[3:14]])
@@ -47,6 +62,46 @@ def block_rig(sampling: SamplingParams = GREEDY, rule: str | None = None, **head
     return _drafting(made, sampling, context, partial(BlockDrafter, "head", blocks))
 
 
+def parallel_rig(
+    sampling: SamplingParams = GREEDY,
+    rule: str | None = None,
+    *,
+    target: Model = MODEL,
+    draft: Model = DRAFT_MODEL,
+    **cache: int,
+) -> Rig:
+    """With a draft model that knows mask tokens; `cache` are the settings of its `FakeKVCache`."""
+    made = Rig(target, n_vocab=V, sampling=sampling, rule=rule)
+    made.draft_cache = FakeKVCache(draft, V, **cache)
+    bridge, context = SameIds(FakeVocab(V), V), Context(made.draft_cache)
+    transforms = Transforms(sampling)
+    made.drafter = ParallelDrafter("pard", bridge, MASK, context, transforms, made.rule)
+    return made
+
+
+def other_rig(
+    way: str,
+    sampling: SamplingParams = GREEDY,
+    rule: str | None = None,
+    *,
+    target: Model = unending,
+    draft: Model = OTHER_MODEL,
+    n_ctx: int = 256,
+) -> Rig:
+    """With a draft model of another vocabulary, which drafts shared `tokens` or `text`."""
+    made = Rig(target, vocab=TARGET_VOCAB, sampling=sampling, rule=rule)
+    context = Context(FakeKVCache(draft, DRAFT_VOCAB.size, n_ctx=n_ctx))
+    vocabularies = TARGET_VOCAB, DRAFT_VOCAB
+    shared = SharedTokens(*vocabularies)
+    if way == "text":
+        translation = Translation(*vocabularies, shared)
+        made.drafter = TextDrafter("other", *vocabularies, context, translation)
+    else:
+        bridge = TokenIntersection(*vocabularies, shared)
+        made.drafter = ModelDrafter("other", bridge, context, Transforms(sampling), made.rule)
+    return made
+
+
 def _drafting(
     made: Rig, sampling: SamplingParams, context: Context, drafter: Callable[..., Drafter]
 ) -> Rig:
@@ -63,22 +118,6 @@ def tokens(text: list[int]) -> Tokens:
 def offered(made: Rig, text: list[int]) -> Offer | None:
     assert made.drafter is not None
     return made.drafter.offer(tokens(text))
-
-
-def law_of_pairs() -> Distribution:
-    """Of the second and third token that the target says after PROMPT: a, b is the id 5 * a + b."""
-    probs = np.zeros(V * V)
-    for first, a, b in product(range(V), repeat=3):
-        text = [*PROMPT, first, a, b]
-        chances = [_chance(text[:i], text[i]) for i in range(len(PROMPT), len(text))]
-        probs[V * a + b] += np.prod(chances)
-    return Distribution(np.arange(V * V, dtype=np.int32), probs)
-
-
-def _chance(text: list[int], token: int) -> float:
-    """That the target says `token` after `text`."""
-    weights = np.exp(MODEL(text).astype(np.float64))
-    return float(weights[token] / weights.sum())
 
 
 def histories(
