@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TimeRemainingColumn
 
 from specchat.benchmark.report import Report, Sample
 from specchat.benchmark.runner import Step
 from specchat.benchmark.session import Watcher
 from specchat.benchmark.sides import Side
 from specchat.cli.event_progress import EventProgress
+from specchat.cli.progress_bar import progress_bar
 from specengine.core import events
 
 
@@ -27,16 +20,7 @@ class RunProgress(Watcher):
     """Shows a run for the length of a `with` block."""
 
     def __init__(self, so_far: Callable[[Report], None] = lambda report: None) -> None:
-        self._console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=self._console,
-            disable=not self._console.is_terminal,
-            transient=True,
-        )
+        self._bar = progress_bar(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._loading = EventProgress()
         self._task: TaskID | None = None
         self._so_far = so_far
@@ -76,5 +60,5 @@ class RunProgress(Watcher):
         self._so_far(report)
 
     def _say(self, words: str) -> None:
-        if not self._console.is_terminal:
-            self._console.print(words, markup=False, highlight=False)
+        if self._bar.disable:
+            self._bar.console.print(words, markup=False, highlight=False)

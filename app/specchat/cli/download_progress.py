@@ -5,16 +5,9 @@ from __future__ import annotations
 import sys
 import time
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from specchat.cli.progress_bar import progress_bar
 from specchat.models.sizes import readable_size
 
 _LINE_EVERY_S = 10.0
@@ -25,16 +18,8 @@ class DownloadProgress:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
+        self._bar = progress_bar(
+            BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
         )
         self._task = self._bar.add_task(name, total=None, visible=False)
         self._next_line = time.monotonic()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, TaskID, TaskProgressColumn
 
 from specchat.cli.download_progress import DownloadProgress
+from specchat.cli.progress_bar import progress_bar
 from specchat.printable import one_line
 from specengine.core.events import Progress
 
@@ -25,15 +24,7 @@ class EventProgress:
     """Shows Progress events for the length of a `with` block, from whatever thread they come."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
-        self._bar = Bar(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
+        self._bar = progress_bar(BarColumn(), TaskProgressColumn())
         self._task: TaskID | None = None
         self._download: DownloadProgress | None = None
         self._showing: tuple[str, str] | None = None

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from specchat.cli import event_progress
+from specchat.cli import progress_bar
 from specchat.cli.event_progress import EventProgress
 from specengine.core.events import Progress
 
@@ -15,7 +15,7 @@ from specengine.core.events import Progress
 def test_escape_sequences_in_a_name_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = StringIO()
     console = Console(file=screen, force_terminal=True, no_color=True, width=100)
-    monkeypatch.setattr(event_progress, "Console", lambda **_: console)
+    monkeypatch.setattr(progress_bar, "Console", lambda **_: console)
     with EventProgress() as progress:
         progress.update(Progress("load", 1, 2, "a\x1b]0;title\x07.gguf"))
     assert "loading a\u241b]0;title\u2407.gguf" in screen.getvalue()
@@ -25,7 +25,7 @@ def test_escape_sequences_in_a_name_are_shown(monkeypatch: pytest.MonkeyPatch) -
 def test_a_wait_is_said_where_no_terminal_shows_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(event_progress, "Console", lambda **_: Console(file=StringIO()))
+    monkeypatch.setattr(progress_bar, "Console", lambda **_: Console(file=StringIO()))
     with EventProgress() as progress:
         progress.update(Progress("load", 1, 2, "a.gguf"))
         progress.update(Progress("wait", 0, 0, "http://far: busy"))

@@ -7,17 +7,16 @@ import secrets
 import shutil
 import textwrap
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn
 
 from specchat.backends.runtime import Runtime
 from specchat.cli.event_progress import EventProgress
 from specchat.cli.flags import chosen, runtime_of
 from specchat.cli.options import model_options
+from specchat.cli.progress_bar import progress_bar
 from specchat.config.log import log_to_file
 from specchat.doctor.certificate import (
     QUESTIONS,
@@ -82,17 +81,23 @@ def command(
     seed = secrets.randbits(32) if seed is None else seed
     asked = questions or QUESTIONS
 
-    def check(pair: Pair, progress: _Progress) -> Certificate:
+    def check(pair: Pair, bar: Progress) -> Certificate:
+        task = bar.add_task("", total=None)
+
+        def show(name: str, done: int, total: int) -> None:
+            bar.start()
+            bar.update(task, description=f"checking {name}", completed=done, total=total or None)
+
         prompts = tuple(encode_question(pair, question, profile.system) for question in asked)
         plan = Plan(prompts, seed, max_tokens=max_tokens, draws=draws)
         results = []
-        for done in verify(pair, plan, progress.update):
+        for done in verify(pair, plan, show):
             result = CheckResult(
                 name=done.name, passed=done.passed, detail=done.detail, figures=done.figures
             )
             results.append(result)
             if not as_json:
-                progress.clear()
+                bar.stop()
                 _show(result)
         return certify(
             pair,
@@ -112,49 +117,19 @@ def command(
 
 
 async def _run(
-    runtime: Runtime, profile: Profile, check: Callable[[Pair, _Progress], Certificate]
+    runtime: Runtime, profile: Profile, check: Callable[[Pair, Progress], Certificate]
 ) -> Certificate:
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(runtime.close)
-        try:
-            with EventProgress() as loading:
-                await runtime.load(profile, loading.update)
-            for notice in await runtime.run(lambda pair: pair.notices):
-                click.echo(f"specchat: {one_line(notice)}", err=True)
-            progress = stack.enter_context(_Progress())
-            return await runtime.run(lambda pair: check(pair, progress))
-        except CancelledError as error:
-            raise KeyboardInterrupt from error
-
-
-class _Progress:
-    """Which check runs and how far it is, on standard error, for the length of a `with` block."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("checking {task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-        self._task = self._bar.add_task("", total=None)
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.clear()
-
-    def update(self, check: str, done: int, total: int) -> None:
-        self._bar.start()
-        self._bar.update(self._task, description=check, completed=done, total=total or None)
-
-    def clear(self) -> None:
-        """Take it away: a line is about to be printed."""
-        self._bar.stop()
+    try:
+        with EventProgress() as loading:
+            await runtime.load(profile, loading.update)
+        for notice in await runtime.run(lambda pair: pair.notices):
+            click.echo(f"specchat: {one_line(notice)}", err=True)
+        with progress_bar(BarColumn(), TaskProgressColumn()) as bar:
+            return await runtime.run(lambda pair: check(pair, bar))
+    except CancelledError as error:
+        raise KeyboardInterrupt from error
+    finally:
+        await runtime.close()
 
 
 def _show(result: CheckResult) -> None:
