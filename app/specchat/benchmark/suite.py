@@ -6,10 +6,12 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from specchat.benchmark.errors import BenchmarkError
+from specchat.errors import first_fault
 
 SUITE = ("prompts.jsonl", "chats.jsonl")
 
@@ -34,10 +36,15 @@ class _Line(BaseModel):
     prompt: str | None = None
     turns: tuple[str, ...] = ()
 
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.item.turns or not all(turn.strip() for turn in self.item.turns):
+            raise ValueError("there is no prompt")
+        return self
+
+    @property
     def item(self) -> Item:
         turns = self.turns if self.prompt is None else (self.prompt, *self.turns)
-        if not turns or not all(turn.strip() for turn in turns):
-            raise ValueError("there is no prompt")
         return Item(id=self.id, category=self.category, turns=turns)
 
 
@@ -85,14 +92,9 @@ def _read(path: Path) -> Iterator[Item]:
         if not line.strip():
             continue
         try:
-            item = _Line.model_validate_json(line).item()
+            item = _Line.model_validate_json(line).item
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            cause = f"{place}: {first['msg']}" if place else first["msg"]
-            raise BenchmarkError(f"{path}, line {number}: {cause}") from error
-        except ValueError as error:
-            raise BenchmarkError(f"{path}, line {number}: {error}") from error
+            raise BenchmarkError(f"{path}, line {number}: {first_fault(error)}") from error
         if item.id in seen:
             raise BenchmarkError(f"{path}, line {number}: there is another {item.id!r}")
         seen.add(item.id)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError, model_validator
 
 from specchat.chats.records import Chat, Message
 from specchat.chats.store import ChatStore
-from specchat.errors import SpecchatError
+from specchat.errors import SpecchatError, first_fault
 
 
 class ArchivedChat(BaseModel):
@@ -64,11 +64,8 @@ def read_archive(content: bytes, name: str) -> Archive:
     try:
         return Archive.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        cause = first["msg"].removeprefix("Value error, ")
         raise SpecchatError(
-            f"{name} is not an export of specchat's chats: {f'{where}: ' if where else ''}{cause}"
+            f"{name} is not an export of specchat's chats: {first_fault(error)}"
         ) from error
 
 

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from specchat.config import locations
+from specchat.errors import first_fault
 from specchat.models.errors import RegistryError
 from specchat.models.scan import scan
 from specchat.models.sources import problem
@@ -232,10 +233,7 @@ def _validate(content: dict[str, Any], path: Path) -> _File:
     try:
         return _File.model_validate({kind: _named(entries) for kind, entries in content.items()})
     except ValidationError as error:
-        first = error.errors()[0]
-        entry = ".".join(str(part) for part in first["loc"])
-        cause = first["msg"].removeprefix("Value error, ")
-        raise RegistryError(f"{path}: {entry}: {cause}" if entry else f"{path}: {cause}") from error
+        raise RegistryError(f"{path}: {first_fault(error)}") from error
 
 
 def _named(entries: Any) -> Any:

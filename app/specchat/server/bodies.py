@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
+from specchat.errors import first_fault
 from specchat.server.refusal import Refusal
 
 M = TypeVar("M", bound=BaseModel)
@@ -48,9 +49,7 @@ def parse(kind: type[M], data: bytes) -> M:
     try:
         return kind.model_validate_json(data)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise Refusal(400, "invalid", f"{name}: {first['msg']}" if name else first["msg"]) from None
+        raise Refusal(400, "invalid", first_fault(error)) from None
 
 
 def check_ids(tokens: list[int], n_vocab: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from specchat.printable import one_line
 from specchat.wire.address import Address
 from specchat.wire.environment import make_client
 from specchat.wire.errors import RemoteError, TryAgainError
@@ -103,7 +104,7 @@ def _message(response: httpx.Response) -> str:
         text = error if isinstance(error, str) else error["message"]
     except (ValueError, KeyError, TypeError, httpx.ResponseNotRead):
         text = response.reason_phrase
-    return " ".join(str(text).split())[:300]
+    return one_line(str(text))[:300]
 
 
 def _retry_after(response: httpx.Response) -> float:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from specchat.errors import first_fault
 from specengine.sampling import SamplingParams
 from specengine.stream.scoring import Drawn, ScoresError, TopN
 
@@ -175,9 +176,7 @@ def parsed(kind: type[M], answer: Any) -> M:
     try:
         return kind.model_validate(answer)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ScoresError(f"an answer that cannot be right: {place}: {first['msg']}") from None
+        raise ScoresError(f"an answer that cannot be right: {first_fault(error)}") from None
 
 
 def require(condition: bool, what: str) -> None:

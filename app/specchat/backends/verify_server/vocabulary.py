@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from specchat.backends.trials import try_out
 from specchat.backends.verify_server.client import VerifyServer
 from specchat.config import locations
+from specchat.printable import one_line
 from specchat.wire.errors import RemoteError
 from specengine.core.errors import ModelFileError, SpecEngineError
 from specengine.core.events import Progress
@@ -27,8 +28,9 @@ async def fetch_vocabulary(server: VerifyServer, fingerprint: str) -> Path:
         try:
             write_vocabulary(path, Vocabulary.model_validate_json(document))
         except (ValidationError, SpecEngineError, OSError) as error:
+            cause = one_line(str(error))[:200]
             raise RemoteError(
-                f"the vocabulary of {server.address.base} cannot be kept: {_line(error)}"
+                f"the vocabulary of {server.address.base} cannot be kept: {cause}"
             ) from None
     return path
 
@@ -57,7 +59,3 @@ def load_vocabulary(path: Path, fingerprint: str) -> LlamaModel:
         path.unlink(missing_ok=True)
         raise RemoteError("the vocabulary that the server sent is not that of its model")
     return model
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
