@@ -61,9 +61,3 @@ def test_the_controller_is_compared_with_llama_server_under_every_condition(
         for condition in ("greedy", "greedy, busy neighbour")
         for over in (*peers, "alone")
     }
-
-
-def test_a_program_that_is_not_there_is_said_before_any_model_is_loaded(tmp_path: Path) -> None:
-    done = bench_program("against.py", tmp_path, "no/such")
-    assert done.returncode == 1
-    assert done.stderr.decode().splitlines() == ["against.py: no/such: there is no such program"]

@@ -1,4 +1,4 @@
-"""A target elsewhere, whose stream is a scheduler in this thread."""
+"""A remote target, whose stream is a scheduler in this thread."""
 
 from __future__ import annotations
 

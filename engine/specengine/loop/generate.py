@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from specengine.chat.reasoning_format import ReasoningFormat
 from specengine.control.controller import DraftLengthController
@@ -63,28 +64,22 @@ def generate(
         abort=abort,
         target_s=lambda: target.verify_s,
     )
-    return _Answer(target, drafters, controller, prompt, limit, record).run()
+    controller.begin()
+    return _Answer(target, drafters, controller, TokenBuffer(prompt), limit, record).run()
 
 
+@dataclass
 class _Answer:
-    def __init__(
-        self,
-        target: Target,
-        drafters: Sequence[Drafter],
-        controller: DraftLengthController,
-        prompt: Sequence[int],
-        limit: int,
-        record: AnswerRecord,
-    ) -> None:
-        self._target = target
-        self._drafters = drafters
-        self._controller = controller
-        controller.begin()
-        self._hindsight = Hindsight(controller.learn)
-        self._sequence = TokenBuffer(prompt)
-        self._limit = limit
-        self._record = record
-        self._guard = record.guard
+    _target: Target
+    _drafters: Sequence[Drafter]
+    _controller: DraftLengthController
+    _sequence: TokenBuffer
+    _limit: int
+    _record: AnswerRecord
+
+    def __post_init__(self) -> None:
+        self._guard = self._record.guard
+        self._hindsight = Hindsight(self._controller.learn)
 
     def run(self) -> Iterator[Chunk | Finished]:
         record = self._record

@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from specengine.chat.reasoning_format import ReasoningFormat
 from specengine.core.cancel import AbortFlag
@@ -70,35 +70,28 @@ def answer_with_hints(
         vocab, drafters, stats, stop=stop, reasoning=reasoning, prompt=prompt, abort=abort
     )
     most = sys.maxsize if max_tokens is None else max_tokens
-    answer = _Answer(stream, vocab, drafters, prompt, seed, most, draft_max, record)
+    ahead = DraftBuffer(prompt)
+    answer = _Answer(stream, vocab, drafters, ahead, seed, most, draft_max, record)
     if begun is not None:
-        answer.take_up(begun, prompt)
+        answer.take_up(begun)
     return answer.run()
 
 
+@dataclass
 class _Answer:
-    def __init__(
-        self,
-        stream: TargetStream,
-        vocab: Vocab,
-        drafters: Sequence[Drafter],
-        prompt: Sequence[int],
-        seed: int,
-        most: int,
-        draft_max: int | None,
-        record: AnswerRecord,
-    ) -> None:
-        self._stream = stream
-        self._vocab = vocab
-        self._drafters = drafters
-        self._seed = seed
-        self._most = most
-        self._draft_max = draft_max
-        self._record = record
-        self._text = record.text
-        self._stats = record.stats
-        self._guard = record.guard
-        self._ahead = DraftBuffer(prompt)
+    _stream: TargetStream
+    _vocab: Vocab
+    _drafters: Sequence[Drafter]
+    _ahead: DraftBuffer
+    _seed: int
+    _most: int
+    _draft_max: int | None
+    _record: AnswerRecord
+
+    def __post_init__(self) -> None:
+        self._text = self._record.text
+        self._stats = self._record.stats
+        self._guard = self._record.guard
         self._sent = self._ahead.committed
         self._lost: str | None = None
         self._shown: ShownText | None = None
@@ -107,16 +100,15 @@ class _Answer:
         self._plain_passes: list[float] = []
         self._is_prompt_done = False
 
-    def take_up(self, begun: PartialAnswer, prompt: Sequence[int]) -> None:
-        """Go on with `begun` after `prompt`: before anything else."""
+    def take_up(self, begun: PartialAnswer) -> None:
+        """Go on with `begun` after the prompt: before anything else."""
         mark = begun.unverified
-        verified = begun.tokens[: mark.token]
-        self._ahead = DraftBuffer([*prompt, *verified])
+        for token in begun.tokens[: mark.token]:
+            self._ahead.commit(token)
+            self._text.add(token)
         self._sent = self._ahead.committed
         if unverified := begun.tokens[mark.token :]:
             self._ahead.extend(unverified, mark.writer)
-        for token in verified:
-            self._text.add(token)
         self._shown = ShownText(self._text, begun.tokens, mark.writer, self._seed)
 
     def run(self) -> Iterator[Event]:

@@ -23,8 +23,8 @@ from specchat.benchmark.suite import Item
 from specchat.config import locations
 from specchat.models.registry import Profile, load_registry
 from specchat.wire.address import parse_address
-from specengine.sampling import SamplingParams
 from support.command_line import bench_program
+from support.rig import GREEDY
 
 FLAT = {1: 0.1, 5: 0.1}
 
@@ -134,7 +134,7 @@ def test_a_server_that_dies_leaves_what_was_measured(
     name = "smollm2-135m"
     profile = Profile(name="p", description="", target=name, draft=name, n_ctx=512)
     items = (Item(id="a-1", category="a", turns=("Count to nine.",)),)
-    plan = HybridPlan(profile, items, SamplingParams(temperature=0), (0.0,), max_tokens=4)
+    plan = HybridPlan(profile, items, GREEDY, (0.0,), max_tokens=4)
     outcome = run.run(plan, load_registry(locations.registry_file()), say)
     assert isinstance(outcome.error, BenchmarkError)
     assert "the server has ended; its log ends: " in str(outcome.error)
@@ -142,9 +142,7 @@ def test_a_server_that_dies_leaves_what_was_measured(
     assert not outcome.report.complete
 
 
-def test_a_draft_model_is_needed(tmp_path: Path) -> None:
-    done = bench_program(
-        "hybrid.py", tmp_path, "--target", "smollm2-135m", "--draft", "lookup", "--ctx", "512"
-    )
-    assert done.returncode == 1
-    assert b"name one with --draft" in done.stderr
+def test_a_draft_model_is_needed() -> None:
+    profile = Profile(name="p", description="", target="smollm2-135m", draft="lookup", n_ctx=512)
+    with pytest.raises(BenchmarkError, match="name one with --draft"):
+        run.run(HybridPlan(profile, (), GREEDY), load_registry(), print)

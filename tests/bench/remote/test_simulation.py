@@ -1,4 +1,4 @@
-"""The simulation of drafting for a target elsewhere, where the right answer is known otherwise."""
+"""The simulation of drafting for a remote target, where the right answer is known otherwise."""
 
 from __future__ import annotations
 
