@@ -70,6 +70,15 @@ class Chat:
         await self.pilot.press("enter")
         await self.settle()
 
+    async def press(self, *keys: str) -> None:
+        """Presses them one after another, and lets what follows happen."""
+        await self.pilot.press(*keys)
+        await self.settle()
+
+    async def leave(self) -> None:
+        await self.pilot.press("ctrl+q")
+        await self.until(lambda: not self.app.is_running)
+
     async def settle(self) -> None:
         for _ in range(5):
             await self.pilot.pause()

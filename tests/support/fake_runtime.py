@@ -34,8 +34,8 @@ class FakeRuntime:
 
     scripts: list[Script] = field(default_factory=list)
     load_error: Exception | None = None
-    load_gate: asyncio.Event | None = None
-    """If set, loading waits for it."""
+    holds_load: bool = False
+    """Whether loading waits for `load_gate`."""
     profile: Profile | None = None
     asked: list[list[Turn]] = field(default_factory=list)
     options: list[AnswerOptions] = field(default_factory=list)
@@ -58,6 +58,7 @@ class FakeRuntime:
 
     def __post_init__(self) -> None:
         self.release = asyncio.Event()
+        self.load_gate = asyncio.Event()
         self._cancelled = asyncio.Event()
 
     @property
@@ -68,7 +69,7 @@ class FakeRuntime:
         self._cancelled.clear()
         self.loaded.append(profile.name)
         on_event(Progress("load", 420, 1000, profile.target))
-        if self.load_gate is not None:
+        if self.holds_load:
             await self._wait_for(self.load_gate)
             if self._cancelled.is_set():
                 raise DownloadCancelledError("download stopped")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from specchat.tui import background
@@ -21,11 +19,10 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_system_message_is_read_once_the_model_is_there(start_chat: StartChat) -> None:
-    runtime = FakeRuntime(load_gate=asyncio.Event())
+    runtime = FakeRuntime(holds_load=True)
     async with start_chat(runtime=runtime) as chat:
         await chat.pilot.pause(0.1)
         assert runtime.read == []
-        assert runtime.load_gate is not None
         runtime.load_gate.set()
         await chat.until(lambda: runtime.read != [])
         assert runtime.read == [([SYSTEM], "")]

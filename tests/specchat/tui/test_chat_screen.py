@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+import re
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from specchat.chats import ChatStore
 from specchat.tui.screens.chat import ChatScreen
 from specchat.tui.widgets.message import MessageView
 from specengine.chat.chat_template import Turn
-from support.chat_app import StartChat
+from support.chat_app import Chat, StartChat
 from support.fake_runtime import FakeRuntime, Script
 
 
@@ -34,26 +35,11 @@ async def test_an_answer_is_shown_and_kept(start_chat: StartChat) -> None:
         ]
 
 
-async def test_the_model_is_given_its_system_message_and_its_own_token_ids(
-    start_chat: StartChat,
-) -> None:
-    async with start_chat(Script(["One", "."])) as chat:
-        await chat.say("first")
-        await chat.say("second")
-        assert chat.runtime.asked[1] == [
-            Turn("system", ""),
-            Turn("user", "first"),
-            Turn("assistant", "One.", (0, 1)),
-            Turn("user", "second"),
-        ]
-
-
 async def test_the_last_chat_is_there_at_the_next_start(start_chat: StartChat) -> None:
     async with start_chat(Script(["Paris."])) as chat:
         await chat.say("Capital of France?")
         await chat.until(lambda: chat.messages == ["Capital of France?", "Paris."])
-        await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.app.is_running)
+        await chat.leave()
         assert chat.runtime.closed
     async with start_chat(Script(["Berlin."])) as chat:
         await chat.until(lambda: len(chat.messages) == 2)
@@ -71,8 +57,7 @@ async def test_a_stopped_answer_keeps_what_came(start_chat: StartChat, key: str)
     async with start_chat(Script(["Half an ", "answer"], held=True)) as chat:
         await chat.say("question")
         assert chat.messages[1] == "Half an"
-        await chat.pilot.press(key)
-        await chat.settle()
+        await chat.press(key)
         assert chat.messages[1] == "Half an\n\nstopped here"
         await chat.until(lambda: ("assistant", "Half an ", "stopped") in chat.stored)
         assert chat.app.is_running
@@ -83,45 +68,42 @@ async def test_an_answer_stopped_before_its_first_word_leaves_nothing(
 ) -> None:
     async with start_chat(Script(["answer"], held=True)) as chat:
         await chat.say("question")
-        await chat.pilot.press("escape")
-        await chat.settle()
+        await chat.press("escape")
         assert chat.messages == ["question"]
-        await chat.pilot.press("ctrl+r")
-        await chat.settle()
+        await chat.press("ctrl+r")
         assert chat.messages == ["question", "You said: question"]
 
 
-async def test_what_streams_is_saved_before_it_ends(start_chat: StartChat) -> None:
-    async with start_chat(Script(["so far", " and on"], held=True)) as chat:
-        await chat.say("question")
-        await chat.until(lambda: ("assistant", "so far", "streaming") in chat.stored)
+def leave_by_signal(chat: Chat) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
-async def test_leaving_while_an_answer_streams_saves_it(start_chat: StartChat) -> None:
-    async with start_chat(Script(["so far", " and on"], held=True)) as chat:
-        await chat.say("question")
-        await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.app.is_running)
-        assert chat.stored[1] == ("assistant", "so far", "stopped")
-        assert chat.app.return_code == 0
+def leave_by_key(chat: Chat) -> None:
+    chat.app.simulate_key("ctrl+q")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="that ends a process at once there")
-async def test_a_signal_to_end_saves_what_streams(start_chat: StartChat) -> None:
-    async with start_chat(Script(["so far", " and on"], held=True)) as chat:
-        await chat.say("question")
-        os.kill(os.getpid(), signal.SIGTERM)
-        await chat.until(lambda: not chat.app.is_running)
-        assert chat.stored[1] == ("assistant", "so far", "stopped")
-
-
-async def test_leaving_saves_what_waited_for_its_turn(start_chat: StartChat) -> None:
+@pytest.mark.parametrize(
+    "leave",
+    [
+        leave_by_key,
+        pytest.param(
+            leave_by_signal,
+            marks=pytest.mark.skipif(
+                sys.platform == "win32", reason="that ends a process at once there"
+            ),
+        ),
+    ],
+)
+async def test_leaving_saves_what_streams_and_what_waits_for_its_turn(
+    start_chat: StartChat, leave: Callable[[Chat], None]
+) -> None:
     async with start_chat(Script(["so far", " and on"], held=True)) as chat:
         await chat.say("first")
         await chat.say("second")
-        await chat.pilot.press("ctrl+q")
+        leave(chat)
         await chat.until(lambda: not chat.app.is_running)
-        assert chat.stored[2] == ("user", "second", "done")
+        assert chat.stored[1:] == [("assistant", "so far", "stopped"), ("user", "second", "done")]
+        assert chat.app.return_code == 0
 
 
 async def test_leaving_before_the_store_is_open_saves_what_was_said(
@@ -136,8 +118,7 @@ async def test_leaving_before_the_store_is_open_saves_what_was_said(
     async with start_chat(Script(["Hello."]), open_store=slow) as chat:
         await chat.say("Hi")
         await chat.until(lambda: chat.messages == ["Hi", "Hello."])
-        await chat.pilot.press("ctrl+q")
-        await chat.settle()
+        await chat.press("ctrl+q")
         opened.set()
         await chat.until(lambda: not chat.app.is_running)
         assert [text for _, text, _ in chat.stored] == ["Hi", "Hello."]
@@ -201,8 +182,7 @@ async def test_ctrl_d_leaves_an_empty_prompt_and_deletes_in_a_full_one(
 
 async def test_ctrl_c_at_rest_leaves_only_when_pressed_twice(start_chat: StartChat) -> None:
     async with start_chat() as chat:
-        await chat.pilot.press("ctrl+c")
-        await chat.settle()
+        await chat.press("ctrl+c")
         assert chat.app.is_running
         await chat.pilot.press("ctrl+c")
         await chat.until(lambda: not chat.app.is_running)
@@ -212,8 +192,7 @@ async def test_two_answers_never_run_at_once(start_chat: StartChat) -> None:
     async with start_chat(Script(["one", "!"], held=True), Script(["two"])) as chat:
         await chat.say("first")
         await chat.say("second")
-        await chat.pilot.press("ctrl+r")
-        await chat.settle()
+        await chat.press("ctrl+r")
         assert chat.messages == ["first", "one"]
         chat.runtime.release.set()
         await chat.settle()
@@ -225,8 +204,7 @@ async def test_stopping_gives_back_what_was_typed_meanwhile(start_chat: StartCha
     async with start_chat(Script(["one", "!"], held=True)) as chat:
         await chat.say("first")
         await chat.say("second")
-        await chat.pilot.press("x", "escape")
-        await chat.settle()
+        await chat.press("x", "escape")
         assert chat.prompt.text == "second\n\nx"
         assert chat.messages == ["first", "one\n\nstopped here"]
 
@@ -234,37 +212,35 @@ async def test_stopping_gives_back_what_was_typed_meanwhile(start_chat: StartCha
 async def test_what_is_typed_while_the_model_loads_is_sent_when_it_is_ready(
     start_chat: StartChat,
 ) -> None:
-    runtime = FakeRuntime([Script(["Hello."])], load_gate=asyncio.Event())
+    runtime = FakeRuntime([Script(["Hello."])], holds_load=True)
     async with start_chat(runtime=runtime) as chat:
         assert "42%" in chat.status
         await chat.say("Hi")
         assert chat.messages == ["Hi"]
-        assert runtime.load_gate is not None
         runtime.load_gate.set()
         await chat.settle()
         assert chat.messages == ["Hi", "Hello."]
 
 
-async def test_the_status_line_tells_what_speculation_brings(start_chat: StartChat) -> None:
-    async with start_chat(Script(["a "] * 10), size=(100, 20)) as chat:
+@pytest.mark.parametrize(
+    ("width", "figures"),
+    [
+        (100, "22.5 tokens/s · 75% accepted · 2.2 tokens/pass · context 30 of 4096"),
+        (40, "22.5 tokens/s"),
+    ],
+)
+async def test_the_status_line_shows_the_figures_that_fit(
+    start_chat: StartChat, width: int, figures: str
+) -> None:
+    async with start_chat(Script(["a "] * 10), size=(width, 20)) as chat:
         await chat.say("go")
-        assert chat.status.startswith("● tiny")
-        assert chat.status.endswith(
-            "22.5 tokens/s · 75% accepted · 2.2 tokens/pass · context 30 of 4096"
-        )
-
-
-async def test_a_narrow_status_line_keeps_the_most_telling_figure(start_chat: StartChat) -> None:
-    async with start_chat(Script(["a "] * 10), size=(40, 12)) as chat:
-        await chat.say("go")
-        assert chat.status.split() == ["●", "tiny", "22.5", "tokens/s"]
+        assert re.fullmatch(f"● tiny +{re.escape(figures)}", chat.status)
 
 
 @pytest.mark.parametrize("key", ["shift+enter", "ctrl+j"])
 async def test_a_message_can_have_lines(start_chat: StartChat, key: str) -> None:
     async with start_chat() as chat:
-        await chat.pilot.press("a", key, "b", "enter")
-        await chat.settle()
+        await chat.press("a", key, "b", "enter")
         assert chat.messages[0] == "a\nb"
 
 
@@ -278,11 +254,18 @@ async def test_keys_take_effect_in_the_order_of_typing(start_chat: StartChat) ->
         assert chat.prompt.text == "d"
 
 
-async def test_lines_of_a_paste_stay_lines_as_terminals_send_them(start_chat: StartChat) -> None:
+@pytest.mark.parametrize(
+    ("pasted", "text"),
+    [("one\rtwo\r\nthree\n", "one\ntwo\nthree\n"), ("a\x1b[31mb", "a␛[31mb")],
+    ids=["line ends as terminals send them", "escape sequences"],
+)
+async def test_a_paste_is_lines_of_visible_text(
+    start_chat: StartChat, pasted: str, text: str
+) -> None:
     async with start_chat() as chat:
-        chat.app.post_message(Paste("one\rtwo\r\nthree\n"))
+        chat.app.post_message(Paste(pasted))
         await chat.settle()
-        assert chat.prompt.text == "one\ntwo\nthree\n"
+        assert chat.prompt.text == text
 
 
 async def test_a_long_paste_is_a_mark_in_the_prompt_and_sent_whole(start_chat: StartChat) -> None:
@@ -294,8 +277,7 @@ async def test_a_long_paste_is_a_mark_in_the_prompt_and_sent_whole(start_chat: S
         await chat.pilot.press("b")
         mark = "⟦paste 1: 5,400,000 characters, 300,001 lines⟧"
         assert chat.prompt.text == f"a{mark}b"
-        await chat.pilot.press("enter")
-        await chat.settle()
+        await chat.press("enter")
         assert chat.runtime.asked[0][-1].text == f"a{pasted}b"
         assert chat.messages[0].endswith("… and 5,300,002 more characters")
 
@@ -310,8 +292,7 @@ async def test_blank_messages_are_not_sent(start_chat: StartChat) -> None:
 async def test_another_answer_replaces_the_last_one(start_chat: StartChat) -> None:
     async with start_chat(Script(["one"]), Script(["two"])) as chat:
         await chat.say("question")
-        await chat.pilot.press("ctrl+r")
-        await chat.settle()
+        await chat.press("ctrl+r")
         assert chat.messages == ["question", "two"]
         assert [turn.text for turn in chat.runtime.asked[1]] == ["", "question"]
         await chat.until(lambda: ("assistant", "two", "done") in chat.stored)
@@ -323,38 +304,28 @@ async def test_another_answer_that_never_begins_leaves_the_last_one(
 ) -> None:
     async with start_chat(Script(["one"]), Script(["two"], held=True)) as chat:
         await chat.say("question")
-        await chat.pilot.press("ctrl+r", "escape")
-        await chat.settle()
+        await chat.press("ctrl+r", "escape")
         assert chat.messages == ["question", "one"]
 
 
-async def test_the_last_message_can_be_edited(start_chat: StartChat) -> None:
+@pytest.mark.parametrize("earlier", [[], ["first", "1"]], ids=["the first", "a later one"])
+async def test_the_last_message_can_be_edited(start_chat: StartChat, earlier: list[str]) -> None:
     async with start_chat(Script(["1"]), Script(["2"]), Script(["3"])) as chat:
-        await chat.say("first")
-        await chat.say("secnod")
+        for text in [*earlier[:1], "secnod"]:
+            await chat.say(text)
+        await chat.until(lambda: len(chat.stored) == len(earlier) + 2)
         await chat.pilot.press("up")
         assert chat.prompt.text == "secnod"
         await chat.say("second")
-        assert chat.messages == ["first", "1", "second", "3"]
-        await chat.until(lambda: ("assistant", "3", "done") in chat.stored)
-        assert [text for _, text, _ in chat.stored] == ["first", "1", "second", "3"]
-
-
-async def test_the_first_message_can_be_edited(start_chat: StartChat) -> None:
-    async with start_chat(Script(["1"]), Script(["2"])) as chat:
-        await chat.say("frist")
-        await chat.until(lambda: len(chat.stored) == 2)
-        await chat.pilot.press("up")
-        await chat.say("first")
-        await chat.until(lambda: ("assistant", "2", "done") in chat.stored)
-        assert [text for _, text, _ in chat.stored] == ["first", "2"]
+        branch = [*earlier, "second", "3" if earlier else "2"]
+        assert chat.messages == branch
+        await chat.until(lambda: [text for _, text, _ in chat.stored] == branch)
 
 
 async def test_a_new_chat_begins_without_the_old_one(start_chat: StartChat) -> None:
     async with start_chat() as chat:
         await chat.say("first chat")
-        await chat.pilot.press("ctrl+n")
-        await chat.settle()
+        await chat.press("ctrl+n")
         assert chat.messages == []
         await chat.say("second chat")
         assert [turn.text for turn in chat.runtime.asked[-1]] == ["", "second chat"]
@@ -373,8 +344,7 @@ async def test_a_new_chat_ends_the_answer_of_the_old_one(start_chat: StartChat) 
 async def test_the_prompt_keeps_the_focus(start_chat: StartChat) -> None:
     async with start_chat() as chat:
         for keys in (["ctrl+n"], ["ctrl+t", "escape"], ["ctrl+o", "escape"], ["pageup"]):
-            await chat.pilot.press(*keys)
-            await chat.settle()
+            await chat.press(*keys)
             assert isinstance(chat.app.focused, TextArea)
 
 
@@ -409,17 +379,15 @@ async def test_a_click_on_a_message_leaves_the_prompt_ready_to_type(start_chat: 
 
 
 async def test_a_new_chat_does_not_stop_the_loading(start_chat: StartChat) -> None:
-    runtime = FakeRuntime(load_gate=asyncio.Event())
+    runtime = FakeRuntime(holds_load=True)
     async with start_chat(runtime=runtime) as chat:
-        await chat.pilot.press("ctrl+n")
-        await chat.settle()
-        assert runtime.load_gate is not None
+        await chat.press("ctrl+n")
         runtime.load_gate.set()
         await chat.until(lambda: chat.status.startswith("● tiny"))
 
 
 async def test_loading_can_be_stopped(start_chat: StartChat) -> None:
-    runtime = FakeRuntime(load_gate=asyncio.Event())
+    runtime = FakeRuntime(holds_load=True)
     async with start_chat(runtime=runtime) as chat:
         await chat.pilot.press("escape")
         await chat.until(lambda: chat.status.startswith("○ no model"))

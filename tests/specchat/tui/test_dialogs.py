@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -79,13 +78,11 @@ async def test_where_no_file_is_found_the_first_choice_is_still_there(
     start_chat: StartChat,
 ) -> None:
     async with start_chat(profile=None) as chat:
-        await chat.pilot.press("2")
-        await chat.settle()
+        await chat.press("2")
         assert isinstance(chat.app.screen, FoundDialog)
         explanation = str(chat.app.screen.query_one(Explanation).content)
         assert explanation.startswith("No GGUF file")
-        await chat.pilot.press("escape")
-        await chat.settle()
+        await chat.press("escape")
         assert isinstance(chat.app.screen, FirstRunDialog)
 
 
@@ -127,7 +124,7 @@ async def test_a_choice_that_another_one_overtakes_is_not_remembered(
 ) -> None:
     async with start_chat() as chat:
         await chat.until(lambda: chat.runtime.profile is not None)
-        chat.runtime.load_gate = asyncio.Event()
+        chat.runtime.holds_load = True
         await chat.pilot.press("ctrl+t", "down", "enter")
         await chat.until(lambda: chat.runtime.loaded == ["tiny", "laptop"])
         await chat.pilot.press("ctrl+t", "down", "down", "enter")
@@ -168,8 +165,7 @@ async def test_what_a_server_says_of_its_profile_is_used_and_picking_it_again_lo
         assert chat.runtime.asked[-1][0].text == "From there."
         await chat.pilot.press("ctrl+t")
         await chat.until(lambda: choices(chat)[1].startswith("laptop  in use"))
-        await chat.pilot.press("enter")
-        await chat.settle()
+        await chat.press("enter")
         assert chat.runtime.loaded == ["tiny", "laptop"]
         assert chat.remembered[0].system is None
 
@@ -266,8 +262,7 @@ async def test_the_palette_reaches_everything(start_chat: StartChat) -> None:
             "Keys",
             "Quit",
         ]
-        await chat.pilot.press("ctrl+p")
-        await chat.settle()
+        await chat.press("ctrl+p")
         await chat.pilot.press(*"Chats", "enter")
         await chat.until(lambda: isinstance(chat.app.screen, ChatsDialog))
 

@@ -65,19 +65,16 @@ async def test_the_rounds_of_a_reply_open_with_one_key(start_chat: StartChat) ->
     runtime = InspectedRuntime([Script(["Well", " the dog"])], rounds=[PROMPT, REJECTED])
     async with start_chat(runtime=runtime) as chat:
         await chat.say("Hello")
-        await chat.pilot.press("ctrl+l")
-        await chat.settle()
+        await chat.press("ctrl+l")
         assert isinstance(chat.app.screen, InspectorScreen)
         assert lines(chat) == [
             "   1  Well",
             "   2  ·the ⏎cat [bold] ·dog  1 of 3",
         ]
         assert "Nothing was drafted" in shown(chat)
-        await chat.pilot.press("down")
-        await chat.settle()
+        await chat.press("down")
         assert "correction ·dog" in shown(chat)
-        await chat.pilot.press("escape")
-        await chat.settle()
+        await chat.press("escape")
         assert chat.prompt.has_focus
 
 
@@ -86,29 +83,21 @@ async def test_other_replies_are_left_and_right(start_chat: StartChat) -> None:
     async with start_chat(runtime=runtime) as chat:
         await chat.say("first")
         await chat.say("second")
-        await chat.pilot.press("ctrl+l")
-        await chat.settle()
+        await chat.press("ctrl+l")
         box = chat.app.screen.query_one("#box")
         titles = []
         for key in ("left", "left", "right", "right"):
             titles.append(str(box.border_title))
-            await chat.pilot.press(key)
-            await chat.settle()
+            await chat.press(key)
         assert titles == [f"Inside reply {n} of 2" for n in (2, 1, 1, 2)]
         assert str(chat.app.screen.query_one("#reply", Static).content) == "Two"
 
 
 async def test_without_a_reply_it_says_so(start_chat: StartChat) -> None:
     async with start_chat() as chat:
-        await chat.pilot.press("ctrl+l")
-        await chat.settle()
+        await chat.press("ctrl+l")
         assert not isinstance(chat.app.screen, InspectorScreen)
         assert "there is none yet" in str([toast.message for toast in chat.app._notifications])
-
-
-async def test_it_is_among_the_commands(start_chat: StartChat) -> None:
-    async with start_chat() as chat:
-        assert "Look inside" in [command.title for command in chat.screen.commands()]
 
 
 async def test_rounds_that_come_while_one_looks_do_no_harm(start_chat: StartChat) -> None:
@@ -116,8 +105,7 @@ async def test_rounds_that_come_while_one_looks_do_no_harm(start_chat: StartChat
     runtime = InspectedRuntime([script], rounds=[PROMPT, REJECTED])
     async with start_chat(runtime=runtime) as chat:
         await chat.say("Hello")
-        await chat.pilot.press("ctrl+l")
-        await chat.settle()
+        await chat.press("ctrl+l")
         assert len(lines(chat)) == 1
         runtime.release.set()
         await chat.settle()

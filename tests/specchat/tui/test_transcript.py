@@ -48,8 +48,7 @@ async def test_old_messages_become_widgets_when_the_person_scrolls_to_them(
         await chat.pilot.press("ctrl+home")
         await chat.until(lambda: len(chat.messages) == 100)
         assert chat.messages[0] == "message 0"
-        await chat.pilot.press("ctrl+end")
-        await chat.settle()
+        await chat.press("ctrl+end")
         assert at_end(chat)
 
 
@@ -72,8 +71,7 @@ async def test_the_end_stays_in_sight_until_the_person_scrolls_away(
         await chat.until(lambda: "line 59" in chat.messages[1])
         await chat.settle()
         assert at_end(chat)
-        await chat.pilot.press("pageup")
-        await chat.settle()
+        await chat.press("pageup")
         place = transcript(chat).scroll_y
         assert not at_end(chat)
         chat.runtime.release.set()

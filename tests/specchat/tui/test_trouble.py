@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.events import Paste
 from textual.widgets._toast import Toast
 
 from specchat.chats import ChatStore
@@ -73,8 +72,7 @@ async def test_a_failing_answer_keeps_what_came_and_can_be_tried_again(
         await chat.say("question")
         assert chat.messages[1] == "half\n\nfailed here"
         assert chat.notes == ["the context is full"]
-        await chat.pilot.press("ctrl+r")
-        await chat.settle()
+        await chat.press("ctrl+r")
         assert chat.messages == ["question", "whole"]
 
 
@@ -103,8 +101,7 @@ async def test_without_a_store_the_chat_works_and_says_so(start_chat: StartChat)
         assert chat.notes == ["Chats are not saved: chats.db is no database"]
         await chat.say("Hi")
         assert chat.messages == ["Hi", "Hello."]
-        await chat.pilot.press("ctrl+n")
-        await chat.settle()
+        await chat.press("ctrl+n")
         assert chat.messages == []
 
 
@@ -112,8 +109,7 @@ async def leave_with_full_disk(start_chat: StartChat, folder: Path, question: st
     store = FullDisk(folder / "chats.db")
     async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
         await chat.say(question)
-        await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.app.is_running)
+        await chat.leave()
         assert chat.app.return_code == 1
 
 
@@ -151,8 +147,7 @@ async def test_a_full_disk_is_told_once_and_everything_is_saved_when_it_has_room
     async with start_chat(Script(["Hello."]), open_store=lambda: store) as chat:
         await chat.say("Hi")
         await chat.until(lambda: bool(chat.notes))
-        await chat.pilot.press("ctrl+n")
-        await chat.settle()
+        await chat.press("ctrl+n")
         assert chat.messages == ["Hi", "Hello."]  # not saved, so it stays
         assert chat.notes == ["Not saved, trying again: chats.db: the disk is full"]
         store.full = False
@@ -184,8 +179,7 @@ async def test_a_chat_whose_database_is_deleted_is_written_anew_and_that_is_told
             [note] = chat.notes
             assert "deleted or replaced" in note
             assert "saved as a new one" in note
-        await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.app.is_running)
+        await chat.leave()
         assert chat.app.return_code == 0
     with sqlite3.connect(tmp_path / "chats.db") as db:
         texts = [text for (text,) in db.execute("SELECT text FROM messages ORDER BY id")]
@@ -266,8 +260,7 @@ async def test_hostile_text_is_shown_and_never_obeyed(start_chat: StartChat) -> 
     async with start_chat(Script([HOSTILE], error=HOSTILE, notices=(HOSTILE,))) as chat:
         await chat.say(HOSTILE)
         await chat.until(lambda: len(chat.stored) == 2)
-        await chat.pilot.press("ctrl+o")
-        await chat.settle()
+        await chat.press("ctrl+o")
         drawn = chat.app.export_screenshot()
         assert not any(control in drawn for control in ("\x1b", "\x07", "\x9b", "\u202e"))
         assert "[bold]x[/bold]" in chat.messages[1]
@@ -286,13 +279,6 @@ async def test_notifications_are_text_too(services: Services) -> None:
         toast = app.screen.query_one(Toast).render()
         assert str(toast) == printable(HOSTILE)
         assert toast.spans == []
-
-
-async def test_pasted_escape_sequences_are_visible_in_the_prompt(start_chat: StartChat) -> None:
-    async with start_chat() as chat:
-        chat.app.post_message(Paste("a\x1b[31mb\r\nc"))
-        await chat.settle()
-        assert chat.prompt.text == "a␛[31mb\nc"
 
 
 async def test_an_error_of_our_own_is_one_line_without_what_was_said(

@@ -48,8 +48,7 @@ async def test_an_edited_question_brings_back_what_followed_it(start_chat: Start
 async def test_where_there_is_one_version_the_key_says_so(start_chat: StartChat) -> None:
     async with start_chat(Script(["One."])) as chat:
         await chat.say("Count")
-        await chat.pilot.press("alt+left")
-        await chat.settle()
+        await chat.press("alt+left")
         assert chat.messages == ["Count", "One."]
         assert [notice.message[:35] for notice in chat.app._notifications] == [
             "No message here has another version"
