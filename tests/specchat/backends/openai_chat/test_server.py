@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 from pathlib import Path
@@ -157,12 +156,10 @@ async def test_an_answer_comes_in_whatever_pieces_a_server_likes(
         assert (await answer(stand_in, max_tokens=8)).reason == "stop"
 
 
-async def test_a_wait_for_a_busy_server_says_so(tmp_path: Path) -> None:
+def test_a_wait_for_a_busy_server_says_so(tmp_path: Path) -> None:
     busy = Reply([b'{"error":"too many"}'], 429, {"Retry-After": "0"})
     with chat_stand_in(busy, Reply([events("now")])) as stand_in:
-        done = await asyncio.to_thread(
-            specchat, tmp_path, "ask", "--target", stand_in.url, "--no-draft", "Hi"
-        )
+        done = specchat(tmp_path, "ask", "--target", stand_in.url, "--no-draft", "Hi")
     assert (done.returncode, done.stdout) == (0, b"now\n")
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith(f"specchat: waiting: {stand_in.url}/v1/chat/completions is busy (429)")

@@ -45,7 +45,7 @@ class InterruptedRuntime(FakeRuntime):
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InterruptedRuntime:
     """Its answer would never end by itself."""
     runtime = InterruptedRuntime([Script(["Once ", "upon "], held=True)])
-    monkeypatch.setattr(ask, "Runtime", lambda *_, **__: runtime)
+    monkeypatch.setattr(ask, "runtime_of", lambda *_: runtime)
     monkeypatch.setattr(ask, "log_to_file", lambda: None)
     monkeypatch.setattr(sys, "stdin", None)
     monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
