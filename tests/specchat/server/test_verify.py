@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from specengine.cache.costs import PassCosts
 from specengine.stream.transcript import Transcript
 from support.smollm import UNENDING
 from support.verify_server import VerifyServer
@@ -86,7 +87,11 @@ def test_a_transcript_that_differs_is_refused_with_what_is_known(client: httpx.C
     assert ahead.json()["error"]["length"] == n
 
 
-def test_hints_that_are_right_enter_and_stand(server: VerifyServer, client: httpx.Client) -> None:
+def test_hints_that_are_right_are_verified_and_accepted(
+    server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flat = PassCosts(dict.fromkeys(range(1, 18), 0.01))  # a wider pass costs no more
+    monkeypatch.setattr(server.service.model.scheduler, "costs", flat)
     with session(client) as path:
         expected = tokens(lines(client, path, max_tokens=10))
     with session(client) as path, server.client() as other:
