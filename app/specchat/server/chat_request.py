@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
@@ -12,21 +13,19 @@ from specchat.server.refusal import Refusal
 from specchat.wire.messages import Integer, Sampling
 from specengine.chat.chat_template import Turn
 from specengine.sampling import SamplingParams
+from specengine.sampling.grammar import MAX_BYTES
 
 # Options that would change the answer and are not supported, with the values that ask for nothing.
 _REFUSED: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "function_call": ("none", "auto"),
     "functions": ([],),
-    "grammar": ("",),
-    "json_schema": ({},),
     "logprobs": (False,),
     "mirostat": (0,),
     "modalities": (["text"],),
     "n": (1,),
     "reasoning_effort": ("none",),
     "repetition_penalty": (1,),
-    "response_format": ({"type": "text"},),
     "tool_choice": ("none", "auto"),
     "tools": ([],),
     "top_logprobs": (0,),
@@ -63,6 +62,40 @@ class StreamOptions(BaseModel):
     include_usage: StrictBool = False
 
 
+class NamedSchema(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    schema_: dict[str, Any] = Field(alias="schema")
+
+
+class ResponseFormat(BaseModel):
+    """What an answer has to be: any text, a JSON object, or what a schema describes.
+
+    The schema is a part of `json_schema`, as OpenAI has it, or lies beside the type as
+    llama-server's does.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: NamedSchema | None = None
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+
+    @model_validator(mode="after")
+    def _schema_is_there(self) -> Self:
+        if self.type == "json_schema" and self.json_schema is None and self.schema_ is None:
+            raise ValueError("json_schema.schema is missing")
+        return self
+
+    @property
+    def grammar(self) -> str | None:
+        """As an answer's grammar; None where any text will do."""
+        if self.type == "text":
+            return None
+        schema = self.json_schema.schema_ if self.json_schema is not None else self.schema_
+        return json.dumps({"type": "object"} if schema is None else schema)
+
+
 class ChatCompletion(Sampling):
     """Every field has its effect. What would change the answer and is not supported is refused,
     with its name as `param`; whatever else is sent is ignored, and the answer's `notices` say so.
@@ -77,6 +110,11 @@ class ChatCompletion(Sampling):
     max_tokens: Integer | None = Field(None, ge=1)
     max_completion_tokens: Integer | None = Field(None, ge=1)
     stop: str | Annotated[list[str], Field(max_length=64)] | None = None
+    response_format: ResponseFormat | None = None
+    json_schema: dict[str, Any] | None = None
+    """A schema for the answer, as llama-server takes it."""
+    grammar: str | None = Field(None, max_length=MAX_BYTES)
+    """GBNF or Lark, for the answer."""
 
     @model_validator(mode="before")
     @classmethod
@@ -84,6 +122,22 @@ class ChatCompletion(Sampling):
         if isinstance(body, dict):
             return {name: value for name, value in body.items() if value is not None}
         return body
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if sum(bool(f) for f in (self._format, self.json_schema, self.grammar)) > 1:
+            raise ValueError("response_format, json_schema and grammar exclude each other")
+        return self
+
+    @property
+    def _format(self) -> str | None:
+        return None if self.response_format is None else self.response_format.grammar
+
+    @property
+    def form(self) -> str | None:
+        """What the answer has to follow, None where any text will do."""
+        schema = json.dumps(self.json_schema) if self.json_schema else None
+        return self._format or schema or self.grammar or None
 
     @property
     def stops(self) -> list[str]:

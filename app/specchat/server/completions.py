@@ -22,6 +22,7 @@ from specengine.chat.answer_text import AnswerText
 from specengine.chat.chat_template import encode_chat
 from specengine.core.errors import TemplateError
 from specengine.sampling import SamplingParams
+from specengine.sampling.grammar import Grammar
 from specengine.stream.committed import Committed
 from specengine.stream.transcript import Transcript
 
@@ -48,8 +49,10 @@ class CompletionHandlers:
         prompt = await asyncio.to_thread(self._encode, wanted)
         service.room(len(prompt))
         service.require_place()
+        form = wanted.form
+        grammar = None if form is None else await service.grammar(form, len(prompt))
         session = service.sessions.create(request.state.owner)
-        completion = _Completion(service, session, wanted, sampling, prompt, notices)
+        completion = _Completion(service, session, wanted, sampling, prompt, grammar, notices)
         if wanted.stream:
             return AnswerStream(
                 completion.stream(), media_type="text/event-stream", end=completion.close
@@ -80,6 +83,7 @@ class _Completion:
         wanted: ChatCompletion,
         sampling: SamplingParams,
         prompt: list[int],
+        grammar: Grammar | None,
         notices: list[str],
     ) -> None:
         self._service = service
@@ -88,6 +92,7 @@ class _Completion:
         self._wanted = wanted
         self._sampling = sampling
         self._prompt = prompt
+        self._grammar = grammar
         self._notices = {"notices": notices} if notices else {}
         self._id = f"chatcmpl-{secrets.token_hex(12)}"
         self._created = int(time.time())
@@ -100,7 +105,9 @@ class _Completion:
         """
         most = self._wanted.max_completion_tokens or self._wanted.max_tokens
         prompt = Transcript(self._prompt)
-        answer = self._service.begin(self._session, prompt, self._sampling, most)
+        answer = self._service.begin(
+            self._session, prompt, self._sampling, most, grammar=self._grammar
+        )
         while True:
             came = await answer.next(self._service.limits.ping_s)
             if came is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 from collections.abc import Callable
@@ -20,11 +21,13 @@ from specchat.server.refusal import Refusal
 from specchat.server.sessions import Answer, Session, Sessions
 from specchat.version import __version__
 from specchat.wire.messages import FEATURES, PROTOCOL
+from specengine.core.errors import BackendError, GrammarError
 from specengine.core.limits import MAX_DRAFT
 from specengine.files.gguf import GGUF
 from specengine.files.vocabulary_file import vocabulary_of
 from specengine.load.served import ServedModel
 from specengine.sampling import SamplingParams
+from specengine.sampling.grammar import Grammar
 from specengine.serve.generation import Generation
 from specengine.stream.committed import Committed, Event
 from specengine.stream.transcript import Transcript
@@ -155,6 +158,20 @@ class Service:
         answer = session.begin(make, scheduler.cancel, self._count)
         scheduler.submit(answer.generation)
         return answer
+
+    async def grammar(self, text: str, start: int) -> Grammar:
+        """`text` for an answer that begins at `start`, compiled where it will be used.
+
+        Raises Refusal: 400 with the reason for one that cannot be used, 503 without a model.
+        """
+        model = self.model
+        compiled = model.scheduler.call(lambda: Grammar(text, model.vocab, start))
+        try:
+            return await asyncio.wrap_future(compiled)
+        except GrammarError as error:
+            raise Refusal(400, "grammar", str(error)) from None
+        except BackendError as error:
+            raise Refusal(503, "model", str(error)) from None
 
     def _count(self, event: Event) -> None:
         if isinstance(event, Committed):

@@ -18,7 +18,6 @@ from specchat.server.refusal import Refusal
 from specchat.server.service import Service
 from specchat.server.sessions import Answer, Session, now_us
 from specchat.wire.messages import PROTOCOL, Generate, Hint, NewSession
-from specengine.core.errors import BackendError, GrammarError
 from specengine.core.limits import MAX_DRAFT
 from specengine.sampling import SamplingParams
 from specengine.sampling.grammar import Grammar
@@ -150,22 +149,15 @@ class VerifyHandlers:
         check_ids(list(wanted.sampling.logit_bias), n_vocab)
 
     async def _grammar(self, wanted: Generate) -> Grammar | None:
-        """The grammar, compiled where it will be used. Raises Refusal, 400, with the reason."""
-        if (text := wanted.grammar) is None:
+        if wanted.grammar is None:
             return None
-        n, vocab = wanted.base + len(wanted.append), self._service.model.vocab
+        n = wanted.base + len(wanted.append)
         start = n if wanted.grammar_start is None else wanted.grammar_start
         if start > n:
             raise Refusal(
                 400, "grammar", f"grammar_start {start} is beyond the transcript of {n} tokens"
             )
-        compiled = self._service.model.scheduler.call(lambda: Grammar(text, vocab, start))
-        try:
-            return await asyncio.wrap_future(compiled)
-        except GrammarError as error:
-            raise Refusal(400, "grammar", str(error)) from None
-        except BackendError as error:
-            raise Refusal(503, "model", str(error)) from None
+        return await self._service.grammar(wanted.grammar, start)
 
     async def _lines(self, answer: Answer, start: int) -> AsyncIterator[bytes]:
         """The stream of one answer."""

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from specchat.models.registry import Profile
-from specchat.server import completions, service, verify
+from specchat.server import completions, service
 from specchat.server.chat_request import _REFUSED, ChatCompletion
 from specchat.wire.messages import Generate
 from specengine.sampling import SamplingParams
@@ -30,11 +30,13 @@ CHAT: dict[str, Any] = {
     "messages": [{"role": "user", "content": "Ho"}],
     **{"model": "gpt-4", "stream": False, "stream_options": {"include_usage": True}},
     **{"max_tokens": 1, "max_completion_tokens": 1, "stop": ["zzz"]},
+    **{"grammar": "root ::= [a]", "json_schema": {"type": "object"}},
+    "response_format": {"type": "json_object"},
     # What cannot be had.
     **{"audio": {"voice": "x"}, "function_call": {"name": "f"}, "functions": [{"name": "f"}]},
-    **{"grammar": "root ::= [a]", "json_schema": {"type": "object"}, "logprobs": True, "n": 2},
+    **{"logprobs": True, "n": 2},
     **{"mirostat": 2, "modalities": ["audio"], "reasoning_effort": "high", "top_logprobs": 3},
-    **{"repetition_penalty": 1.1, "response_format": {"type": "json_object"}},
+    "repetition_penalty": 1.1,
     **{"tool_choice": "required", "tools": [{"type": "function"}], "verbosity": "low"},
     "web_search_options": {},
     # What changes nothing.
@@ -64,7 +66,7 @@ def known() -> dict[str, Any]:
 def test_a_chats_option_has_an_effect_or_is_refused_by_name_or_is_said(
     option: str, client: httpx.Client, known: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = spied(monkeypatch, service, "Generation")
+    made = spied(monkeypatch, service, "Generation", "Grammar")
     calls = spied(monkeypatch, completions, "Transcript", "AnswerText")
 
     def ask(body: dict[str, Any]) -> tuple[httpx.Response, Any]:
@@ -151,7 +153,7 @@ def test_an_option_of_generate_has_an_effect_or_is_refused_by_name(
     option: str, client: httpx.Client, known: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = spied(monkeypatch, service, "Generation")
-    calls = spied(monkeypatch, verify, "Grammar")
+    calls = spied(monkeypatch, service, "Grammar")
     new = client.post("/specchat/v1/sessions", json={"protocol": {"min": 1, "max": 1}}).json()
 
     def ask(body: dict[str, Any]) -> tuple[httpx.Response, str]:
