@@ -46,7 +46,7 @@ _FAILURES = {
     "tool_calls": _TOOL,
     "function_call": _TOOL,
     "error": "the server says that the answer failed",
-    "abort": "the server has given the answer up",
+    "abort": "the server gave up the answer",
 }
 
 
@@ -80,7 +80,7 @@ class ChatClient:
             return ModelList.model_validate(json_of(response)).data
         except ValidationError:
             url = self.address.url("/v1/models")
-            raise RemoteError(f"{url} is no list of models: is this an LLM server?") from None
+            raise RemoteError(f"{url} is not a list of models: is this an LLM server?") from None
 
     async def stream(self, body: Mapping[str, object]) -> AsyncIterator[Event | None]:
         """The events of an answer, then None if the server says that it is complete.
@@ -106,7 +106,7 @@ def _event(data: str) -> Event:
     try:
         return Event.model_validate_json(data)
     except ValidationError:
-        raise RemoteError("the server sends what is no chat completion") from None
+        raise RemoteError("the server sends something that is not a chat completion") from None
 
 
 async def choose_model(client: ChatClient) -> ListedModel:

@@ -153,7 +153,7 @@ class Events:
         try:
             content = json.loads(data)
         except ValueError:
-            raise ScoresError("events that are no JSON") from None
+            raise ScoresError("events that are not JSON") from None
         if isinstance(content, dict) and "error" in content:
             raise ScoresError(f"the server reports an error: {content['error']}")
         tokens: list[ServerToken] = []

@@ -57,7 +57,7 @@ async def prove(client: ScoringClient, vocab: Vocab, template: str | None, model
     bare = await client.score(known, tokens, 0)  # some servers have a way of their own for that
     require(_close(bare.logprobs, whole.logprobs), "its scores change with what is asked beside")
     drawn = await client.draw(known, 2)
-    require(all(0 < d.p <= 1 for d in drawn), "it draws what has no probability")
+    require(all(0 < d.p <= 1 for d in drawn), "it draws tokens that have no probability")
     await _check_vocabulary(client, vocab, template, model)
     dialect = client.dialect
     return Proof(
@@ -99,7 +99,7 @@ def _check_own_choice(said: Sequence[ServerToken], scored: Scored) -> None:
     for token, logprob, row in zip(said, scored.logprobs, scored.rows, strict=False):
         best = row.tokens[0][1]
         told = dict(row.tokens).get(token.token, -float("inf"))
-        require(best - told < _CLOSE, "it would not say itself what it has said")
+        require(best - told < _CLOSE, "its scores contradict what it said itself")
         require(told == logprob, "its scores contradict each other")
         # Of a token that is nearly certain, the others tell the temperature.
         raw = [p for _, p in row.tokens[: len(token.top.tokens)]]

@@ -133,8 +133,8 @@ class ScoringTarget:
         """Raises BackendError for a token of another vocabulary."""
         if verdict.token >= self.vocab.size:
             raise BackendError(
-                f"{self._client.address.base} says token {verdict.token}, which the vocabulary "
-                f"({self.vocab.size}) has not"
+                f"{self._client.address.base} says token {verdict.token}, which is outside the "
+                f"vocabulary ({self.vocab.size})"
             )
         return verdict
 

@@ -147,5 +147,5 @@ def _said(choice: _Choice, top_n: int) -> Said:
 def _id(written: str) -> int:
     digits = written.removeprefix(_ID)
     is_id = digits != written and digits.isascii() and digits.isdigit() and len(digits) < 10
-    require(is_id, "text in the place of token ids")
+    require(is_id, "text instead of token ids")
     return int(digits)

@@ -56,7 +56,7 @@ def scored(answer: Any, draft: Sequence[int]) -> Scored:
     found = parsed(_Answer, answer)
     logprobs = _matrix(found.prompt_token_id_logprobs) if draft else np.empty((0, 1))
     require(logprobs.shape == (len(draft), 1), "too few scores, or too many")
-    require(bool((logprobs <= 0).all()), "scores that are no log-probabilities")
+    require(bool((logprobs <= 0).all()), "scores that are not log-probabilities")
     choices = found.choices
     require(len(choices) == 1 and len(choices[0].token_ids) == 1, "no token after the draft")
     contents = choices[0].logprobs.content if choices[0].logprobs is not None else ()
@@ -72,6 +72,8 @@ def _matrix(encoded: str | None) -> np.ndarray:
         array = np.load(io.BytesIO(base64.b64decode(encoded, validate=True)), allow_pickle=False)
     except (ValueError, EOFError, OSError, binascii.Error):
         raise ScoresError("scores that cannot be read") from None
-    require(isinstance(array, np.ndarray) and array.dtype.kind == "f", "scores that are no numbers")
+    require(
+        isinstance(array, np.ndarray) and array.dtype.kind == "f", "scores that are not numbers"
+    )
     result: np.ndarray = array
     return result

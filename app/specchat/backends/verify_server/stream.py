@@ -203,7 +203,7 @@ class RemoteStream:
                 await asyncio.wait((uploading,), timeout=_UPLOAD_END_S)
                 uploading.cancel()
         if corrections == 0:
-            raise RemoteError(f"{server.address.base} forgets what it is told")
+            raise RemoteError(f"{server.address.base} keeps losing the text of the session")
         return await self._follow(corrections - 1)
 
     def _body(self) -> dict[str, Any]:

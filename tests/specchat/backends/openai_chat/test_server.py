@@ -114,7 +114,7 @@ async def test_an_error_amid_the_stream_is_shown() -> None:
         ("tool_calls", "calls a tool"),
         ("function_call", "calls a tool"),
         ("error", "the answer failed"),
-        ("abort", "given the answer up"),
+        ("abort", "gave up the answer"),
     ],
 )
 async def test_an_answer_that_ends_before_its_end_is_no_success(finish: str, cause: str) -> None:
@@ -183,7 +183,7 @@ async def test_counts_that_cannot_be_right_end_the_answer() -> None:
     with chat_stand_in(Reply([events("a", finish=None, done=False) + usage])) as stand_in:
         finished = await answer(stand_in)
     assert (finished.text, finished.reason) == ("a", "error")
-    assert "no chat completion" in str(finished.error)
+    assert "not a chat completion" in str(finished.error)
 
 
 async def test_a_busy_server_is_asked_again_when_it_says() -> None:
