@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import IO
 from unittest.mock import patch
 
 import pytest
@@ -71,6 +72,24 @@ def refusal(home: Path, *arguments: str) -> str:
 def specchat_process(home: Path, *arguments: str, env: dict[str, str]) -> Done:
     """Run to the end in a process of its own, for what only the start of one can show."""
     return _run(["-m", "specchat", *arguments], home, env)
+
+
+@contextmanager
+def started(home: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    """`specchat` in a process of its own, for tests that stop it, and its standard output."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "specchat", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(home) | {"PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        yield process, process.stdout
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def bench_program(name: str, home: Path, *arguments: str) -> Done:

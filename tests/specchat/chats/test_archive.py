@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +12,6 @@ from specchat.chats import ChatStore, Message
 from specchat.chats.archive import archive, read_archive, restore
 from specchat.errors import SpecchatError
 from specengine.core.events import Unverified
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ChatStore]:
-    store = ChatStore(tmp_path / "chats.db")
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -85,44 +86,45 @@ def test_a_failed_upgrade_changes_nothing(path: Path, monkeypatch: pytest.Monkey
     store.close()
 
 
-def test_a_newer_database_is_refused_and_not_touched(path: Path) -> None:
+def execute(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(statement)
+
+
+def make_newer(path: Path) -> None:
     filled(path)
-    with closing(sqlite3.connect(path)) as newer:
-        newer.execute("PRAGMA user_version = 99")
-    before = path.read_bytes()
-    with pytest.raises(SpecchatError) as error:
-        ChatStore(path)
-    assert "schema 99" in one_line(error, path)
-    assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == ["chats.db"]
+    execute(path, "PRAGMA user_version = 99")
 
 
-def test_the_database_of_another_program_is_refused(path: Path) -> None:
-    path.parent.mkdir()
-    with closing(sqlite3.connect(path)) as foreign:
-        foreign.execute("CREATE TABLE notes (x)")
-    with pytest.raises(SpecchatError) as error:
-        ChatStore(path)
-    assert "another program" in one_line(error, path)
-
-
-def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
-    path.parent.mkdir()
-    path.write_bytes(b"<!DOCTYPE html>" * 100)
-    with pytest.raises(SpecchatError) as error:
-        ChatStore(path)
-    assert "not a chat database" in one_line(error, path)
-    assert path.read_bytes().startswith(b"<!DOCTYPE html>")
-
-
-def test_a_damaged_database_is_told(path: Path) -> None:
+def damage(path: Path) -> None:
     filled(path)
-    whole = bytearray(path.read_bytes())
-    whole[4096:] = b"\xff" * (len(whole) - 4096)
-    path.write_bytes(whole)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "cause"),
+    [
+        (make_newer, "schema 99"),
+        (lambda path: execute(path, "CREATE TABLE notes (x)"), "another program"),
+        (lambda path: path.write_bytes(b"<!DOCTYPE html>" * 100), "not a chat database"),
+        (damage, "damaged"),
+        (Path.mkdir, "cannot be opened"),
+    ],
+    ids=["newer", "of another program", "a web page", "damaged", "a folder"],
+)
+def test_what_cannot_be_used_is_told_and_not_touched(
+    path: Path, spoil: Callable[[Path], object], cause: str
+) -> None:
+    path.parent.mkdir()
+    spoil(path)
+    before = path.is_file() and path.read_bytes()
     with pytest.raises(SpecchatError) as error:
         ChatStore(path).chats()
-    assert "damaged" in one_line(error, path)
+    assert cause in one_line(error, path)
+    assert (path.is_file() and path.read_bytes()) == before
+    beside = {file.name for file in path.parent.iterdir()} - {"chats.db-wal", "chats.db-shm"}
+    assert beside == {"chats.db"}  # nothing is upgraded
 
 
 def test_a_transaction_that_will_write_keeps_other_writers_out_from_its_start(
@@ -182,13 +184,6 @@ def test_a_folder_that_cannot_be_written_is_told() -> None:
         Path(folder).chmod(0o755)
     assert result.stdout.startswith(f"SpecchatError {path}: it cannot be ")
     assert "writable" in result.stdout
-
-
-def test_a_folder_in_the_place_of_the_file_is_told(path: Path) -> None:
-    path.mkdir(parents=True)
-    with pytest.raises(SpecchatError) as error:
-        ChatStore(path)
-    assert "cannot be opened" in one_line(error, path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from specchat.chats import ChatStore
 from specchat.chats.markdown import markdown
 from specengine.core.events import Unverified
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ChatStore]:
-    store = ChatStore(tmp_path / "chats.db")
-    yield store
-    store.close()
 
 
 def lines(store: ChatStore, chat_id: int) -> list[str]:

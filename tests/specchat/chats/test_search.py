@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from specchat.chats import ChatStore
 from specchat.chats.search import excerpt
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ChatStore]:
-    store = ChatStore(tmp_path / "chats.db")
-    yield store
-    store.close()
 
 
 def found(store: ChatStore, text: str, query: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,6 @@ import pytest
 from specchat.chats import ChatStore
 from specchat.errors import SpecchatError
 from specengine.core.events import Unverified
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ChatStore]:
-    store = ChatStore(tmp_path / "chats.db")
-    yield store
-    store.close()
 
 
 def texts(store: ChatStore, chat_id: int) -> list[str]:

@@ -3,14 +3,13 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.command_line import environment, on_terminal, refusal, specchat
+from support.command_line import on_terminal, refusal, specchat, started
 from support.smollm import UNENDING
 
 pytestmark = pytest.mark.usefixtures("tiny_model")
@@ -18,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("tiny_model")
 CAPITAL = "What is the capital of France?"
 GREEDY = ("--profile", "tiny", "--temperature", "0")
 UNENDING_FLAGS = [f"--logit-bias={token}={bias}" for token, bias in UNENDING.items()]
+STORY = ("ask", "Tell a very long story.", "--profile", "tiny")
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -40,12 +40,6 @@ def test_it_says_paris(home: Path) -> None:
     assert result.returncode == 0
     assert result.stdout.decode().strip() == "Paris"
     assert result.stdout.endswith(b"\n")
-
-
-def test_without_a_command_standard_input_is_answered(home: Path) -> None:
-    result = specchat(home, stdin=CAPITAL + "\n")
-    assert result.returncode == 0
-    assert result.stdout.strip()
 
 
 def test_standard_input_is_appended_to_the_prompt(home: Path) -> None:
@@ -217,17 +211,10 @@ def test_case_20_a_truncated_model_is_refused(home: Path, tmp_path: Path, tiny_m
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a child cannot be sent Ctrl-C there")
 def test_case_19_an_interrupted_answer_keeps_what_came_and_exits_130(home: Path) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "specchat", "ask", "Tell a very long story.", "--profile", "tiny"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**environment(home), "PYTHONUNBUFFERED": "1"},
-    )
-    assert child.stdout is not None
-    first = os.read(child.stdout.fileno(), 1)
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=60)
+    with started(home, *STORY) as (child, output):
+        first = os.read(output.fileno(), 1)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
     assert child.returncode == 130
     assert (first + out).strip()
     assert b"Traceback" not in err
@@ -266,17 +253,9 @@ def test_a_terminal_is_shown_control_characters_and_obeys_none(home: Path) -> No
 
 
 def test_a_reader_that_goes_away_ends_the_answer_quietly(home: Path) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "specchat", "ask", "Tell a very long story.", "--profile", "tiny"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(home),
-    )
-    assert child.stdout is not None
-    assert child.stderr is not None
-    os.read(child.stdout.fileno(), 1)
-    child.stdout.close()
-    err = child.stderr.read()
-    assert child.wait(timeout=60) == 1
+    with started(home, *STORY) as (child, output):
+        os.read(output.fileno(), 1)
+        output.close()
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == 1
     assert b"Traceback" not in err

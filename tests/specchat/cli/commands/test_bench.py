@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from specchat.benchmark.report import Report
-from support.command_line import environment, refusal, specchat
+from support.command_line import refusal, specchat, started
 
 pytestmark = pytest.mark.usefixtures("tiny_model")
 
@@ -80,29 +79,18 @@ def test_tables_for_a_person_and_progress_beside_them(home: Path, prompts: Path)
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for one child")
 def test_ctrl_c_keeps_what_was_measured(home: Path, prompts: Path) -> None:
     little = ("--side", "lookup-2", "--temperature", "0", "--prompts", str(prompts), "--json")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "specchat", *TINY, *little],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(home),
-        text=True,
-        encoding="utf-8",
-    )
-    assert process.stderr is not None
-    limit = threading.Timer(LIMIT_S, process.kill)  # which ends the waiting, too
-    limit.start()
-    try:
+    with started(home, *TINY, *little) as (process, _):
+        assert process.stderr is not None
+        limit = threading.Timer(LIMIT_S, process.kill)  # which ends the waiting, too
+        limit.start()
         for line in process.stderr:
-            if "repeat 2" in line:
+            if b"repeat 2" in line:
                 process.send_signal(signal.SIGINT)
                 break
         output, errors = process.communicate()
-    finally:
         limit.cancel()
-        process.kill()
     assert process.returncode == 130, errors
-    assert "Traceback" not in errors
+    assert b"Traceback" not in errors
     report = Report.model_validate_json(output)
     assert not report.complete
     assert {sample.prompt for sample in report.samples} == {"a-1", "a-2", "b-1"}

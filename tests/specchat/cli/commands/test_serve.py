@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.command_line import environment, specchat
+from support.command_line import specchat, started
 from support.remote_chat import ask, remote_runtime
 from support.serve_process import free_port, serving
 
@@ -68,17 +68,8 @@ def test_a_client_that_is_killed_frees_its_place(tmp_path: Path) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with serving(tmp_path, port), httpx.Client(base_url=url, trust_env=False) as client:
-        asking = subprocess.Popen(
-            [sys.executable, "-m", "specchat", "ask", "Tell a story.", "--target", url],
-            env=environment(tmp_path),
-            stdout=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-        )
-        assert asking.stdout is not None
-        assert asking.stdout.read(1)
-        asking.kill()
-        asking.wait()
-        asking.stdout.close()
+        with started(tmp_path, "ask", "Tell a story.", "--target", url) as (_, output):
+            assert output.read(1)
         deadline = time.monotonic() + 20
         while client.get("/specchat/v1/info").json()["load"]["running"]:
             assert time.monotonic() < deadline

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from specchat.cli.commands import verify as command_module
-from specchat.cli.main import COMMANDS
 from specengine.checks.verification import Check
 from specengine.load.pair import Pair
-from support.command_line import environment, specchat
+from support.command_line import environment, specchat, started
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -92,22 +90,9 @@ def test_a_remote_target_is_refused(tmp_path: Path) -> None:
 
 @posix
 def test_ctrl_c_ends_it(tmp_path: Path) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "specchat", "verify", "--profile", "tiny"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(tmp_path) | {"PYTHONUNBUFFERED": "1"},
-    )
-    assert child.stdout is not None
-    assert b"padding" in child.stdout.readline()
-    child.send_signal(signal.SIGINT)
-    try:
+    with started(tmp_path, "verify", "--profile", "tiny") as (child, output):
+        assert b"padding" in output.readline()
+        child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=60)
-    finally:
-        child.kill()
     assert child.returncode == 130
     assert b"Traceback" not in errors
-
-
-def test_it_is_a_command() -> None:
-    assert "verify" in COMMANDS
