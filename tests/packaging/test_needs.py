@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,30 +11,11 @@ import pytest
 import compiler
 import needs
 import package
+from support.programs import Programs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="names what Linux needs")
 
 ALL = ("cc", "c++", "objdump", "dpkg", "dpkg-deb", "dpkg-query", "makeself", "apt-get")
-
-Have = Callable[..., None]
-
-
-@pytest.fixture
-def have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Have:
-    """Makes the named programs all that there are."""
-
-    def only(*names: str) -> None:
-        folder = tmp_path / "programs"
-        folder.mkdir()
-        for name in names:
-            program = folder / name
-            program.write_text("#!/bin/sh\necho 1.0\n")
-            program.chmod(0o755)
-        monkeypatch.setenv("PATH", str(folder))
-        for name in ("CC", "CXX"):
-            monkeypatch.delenv(name, raising=False)
-
-    return only
 
 
 def check(monkeypatch: pytest.MonkeyPatch, *stages: str) -> int:
@@ -48,17 +28,17 @@ def without(*missing: str) -> list[str]:
 
 
 def test_where_all_is_there_nothing_is_said(
-    have: Have, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    have(*ALL)
+    programs.add(*ALL)
     assert check(monkeypatch) == 0
     assert capsys.readouterr().err == ""
 
 
 def test_all_that_is_missing_is_named_with_one_command(
-    have: Have, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    have("apt-get")
+    programs.add("apt-get")
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util,
@@ -75,9 +55,9 @@ def test_all_that_is_missing_is_named_with_one_command(
 
 
 def test_without_makeself_the_others_can_be_made(
-    have: Have, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    have(*without("makeself"))
+    programs.add(*without("makeself"))
     assert check(monkeypatch) == 0
     assert capsys.readouterr().err == (
         "package: will not be made: run, for want of makeself; install what is missing with: "
@@ -85,26 +65,26 @@ def test_without_makeself_the_others_can_be_made(
     )
 
 
-def test_what_is_made_from_the_desktop_folder_is_left_out_with_it(have: Have) -> None:
-    have(*without("objdump"))
+def test_what_is_made_from_the_desktop_folder_is_left_out_with_it(programs: Programs) -> None:
+    programs.add(*without("objdump"))
     missing = needs.missing_programs(needs.STAGES)
     assert missing == {stage: ["objdump"] for stage in ("desktop", "deb", "run")}
 
 
 def test_where_nothing_can_be_made_it_ends_before_anything_is_compiled(
-    have: Have, monkeypatch: pytest.MonkeyPatch
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    have(*without("makeself"))
+    programs.add(*without("makeself"))
     assert check(monkeypatch, "run") == 1
 
 
 def test_packaging_makes_what_it_can_and_names_the_rest_at_its_end(
-    have: Have,
+    programs: Programs,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    have(*without("makeself"))
+    programs.add(*without("makeself"))
     made = []
     for name in ("package_python", "package_desktop", "package_deb", "package_self_extracting"):
         monkeypatch.setattr(package, name, lambda name=name: made.append(name))

@@ -1,4 +1,4 @@
-"""Asks a target behind an address, as `ask` does, in this process."""
+"""Asks a target behind an address, or in a file, as `ask` does, in this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
-from specchat.backends.verify_server.pair import RemoteOptions
 from specchat.models.registry import Profile, load_registry
 from specengine.chat.chat_template import Turn
 from specengine.core.events import Chunk, Finished, Reviewed
@@ -21,11 +20,15 @@ QUESTION = "Tell a story about a fox and a crow."
 
 @asynccontextmanager
 async def remote_runtime(
-    url: str, draft: str | Path = "none", *, remote: RemoteOptions | None = None, n_threads: int = 1
+    target: str | Path, draft: str | Path = "none", **options: Any
 ) -> AsyncIterator[Runtime]:
-    """A runtime with its target at `url`; `draft` is lookup, none or a file."""
-    runtime = Runtime(load_registry(), n_threads=n_threads, remote=remote)
-    profile = Profile(name="remote", description="", target=url, draft=str(draft), system="")
+    """A runtime with its target at an address, or in a file; `draft` is lookup, none or a file.
+    `options` are the runtime's.
+    """
+    runtime = Runtime(load_registry(), **{"n_threads": 1, **options})
+    profile = Profile(
+        name="remote", description="", target=str(target), draft=str(draft), system=""
+    )
     try:
         await runtime.load(profile, lambda event: None)
         yield runtime

@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
 import compiler
 from compiler import Compiler, CompilerMissingError
+from support.programs import Programs
 
 GCC_12 = {"__GNUC__": "12", "__GNUC_MINOR__": "2"}
 AMX = {"__AMX_TILE__": "1"}
@@ -40,43 +40,26 @@ def test_whether_the_cpu_has_amx_is_the_compilers_word() -> None:
     assert not Compiler("cc", "c++", "", GCC_12).aims_at_amx
 
 
-def write_compiler(folder: Path, name: str, version: str, macros: str = "") -> None:
-    """A compiler that knows its version and its macros, which is all that is asked of it."""
-    script = folder / name
-    script.write_text(
-        f'#!/bin/sh\ncase "$*" in *--version) echo "{version}";; *) printf "{macros}";; esac\n'
-    )
-    script.chmod(0o755)
-
-
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that is the whole PATH."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
-    return folder
+def add_compiler(programs: Programs, *names: str, macros: str = "") -> None:
+    """Compilers that know their version and their macros, which is all that is asked of them."""
+    for name in names:
+        script = f'case "$*" in *--version) echo "{name} 1";; *) printf "{macros}";; esac'
+        programs.add(name, script=script)
 
 
 @posix
-def test_identity_tells_versions_and_cpu(programs: Path) -> None:
-    write_compiler(programs, "cc", "cc 12.2.0", r"#define __GNUC__ 12\n#define __AMX_TILE__ 1\n")
-    write_compiler(programs, "c++", "c++ 12.2.0")
+def test_identity_tells_versions_and_cpu(programs: Programs) -> None:
+    add_compiler(programs, "cc", macros=r"#define __GNUC__ 12\n#define __AMX_TILE__ 1\n")
+    add_compiler(programs, "c++")
     found = compiler.find({})
     assert (found.cc, found.cxx) == ("cc", "c++")
     assert found.macros == {"__GNUC__": "12", "__AMX_TILE__": "1"}
-    assert found.identity.splitlines() == [
-        "cc 12.2.0",
-        "c++ 12.2.0",
-        "__AMX_TILE__ 1",
-        "__GNUC__ 12",
-    ]
+    assert found.identity.splitlines() == ["cc 1", "c++ 1", "__AMX_TILE__ 1", "__GNUC__ 12"]
 
 
 @posix
-def test_cc_and_cxx_outrank_the_defaults(programs: Path) -> None:
-    for name in ("cc", "c++", "mine", "mine++", "icx", "icpx"):
-        write_compiler(programs, name, f"{name} 1")
+def test_cc_and_cxx_outrank_the_defaults(programs: Programs) -> None:
+    add_compiler(programs, "cc", "c++", "mine", "mine++", "icx", "icpx")
     found = compiler.find({"CC": "mine -m64", "CXX": "mine++"}, ("icx", "icpx"))
     assert (found.cc, found.cxx) == ("mine -m64", "mine++")
     found = compiler.find({}, ("icx", "icpx"))
@@ -86,10 +69,9 @@ def test_cc_and_cxx_outrank_the_defaults(programs: Path) -> None:
 @posix
 @pytest.mark.parametrize(("there", "missing"), [([], "C compiler"), (["cc"], "C++ compiler")])
 def test_a_missing_compiler_is_named_with_the_command_that_installs_it(
-    programs: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], missing: str
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, there: list[str], missing: str
 ) -> None:
-    for name in [*there, "apt-get"]:
-        write_compiler(programs, name, f"{name} 1")
+    add_compiler(programs, *there, "apt-get")
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     with pytest.raises(CompilerMissingError) as caught:
         compiler.find({})
@@ -99,18 +81,16 @@ def test_a_missing_compiler_is_named_with_the_command_that_installs_it(
 
 
 @posix
-def test_a_compiler_that_was_asked_for_is_not_replaced_by_another(programs: Path) -> None:
-    for name in ("cc", "c++"):
-        write_compiler(programs, name, f"{name} 1")
+def test_a_compiler_that_was_asked_for_is_not_replaced_by_another(programs: Programs) -> None:
+    add_compiler(programs, "cc", "c++")
     with pytest.raises(CompilerMissingError, match="the compiler icx does not run here"):
         compiler.find({}, ("icx", "icpx"))
 
 
 @posix
-def test_a_compiler_that_does_not_run_counts_as_missing(programs: Path) -> None:
-    write_compiler(programs, "cc", "cc 1")
-    write_compiler(programs, "c++", "c++ 1")
-    (programs / "cc").write_text("#!/bin/sh\nexit 1\n")  # as macOS has it before Xcode's tools
+def test_a_compiler_that_does_not_run_counts_as_missing(programs: Programs) -> None:
+    add_compiler(programs, "c++")
+    programs.add("cc", script="exit 1")  # as macOS has it before Xcode's tools
     with pytest.raises(CompilerMissingError, match="no C compiler"):
         compiler.find({})
 

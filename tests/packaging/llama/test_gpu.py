@@ -16,32 +16,22 @@ import compiler
 import gpu as gpus
 from compiler import Compiler
 from gpu import GpuError
+from support.programs import Programs
 
 BUILD = Path(gpus.__file__).with_name("build.py")
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="programs here are shell scripts")
 
 
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that is the whole PATH, and no toolkit anywhere else."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
+@pytest.fixture(autouse=True)
+def _linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux, and no toolkit beside the PATH."""
     monkeypatch.setattr(gpus, "_OTHER_FOLDERS", {})
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    return folder
 
 
-def write_program(folder: Path, name: str, script: str = "") -> Path:
-    program = folder / name
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    return program
-
-
-def environ(programs: Path, **more: str) -> dict[str, str]:
-    return {"PATH": str(programs), **more}
+def environ(programs: Programs, **more: str) -> dict[str, str]:
+    return {"PATH": str(programs.folder), **more}
 
 
 @posix
@@ -56,9 +46,9 @@ def environ(programs: Path, **more: str) -> dict[str, str]:
     ],
 )
 def test_a_missing_toolkit_is_named_with_what_installs_it(
-    programs: Path, gpu: str, missing: str, manager: str, says: str
+    programs: Programs, gpu: str, missing: str, manager: str, says: str
 ) -> None:
-    write_program(programs, manager)
+    programs.add(manager)
     with pytest.raises(GpuError) as caught:
         gpus.require(gpu, environ(programs))
     message = str(caught.value)
@@ -84,11 +74,12 @@ def test_gpus_that_a_system_does_not_have(
 
 @posix
 def test_nvcc_is_found_where_nvidia_puts_it_and_told_to_cmake(
-    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "cuda/bin"
     folder.mkdir(parents=True)
-    nvcc = write_program(folder, "nvcc")
+    Programs(folder).add("nvcc")
+    nvcc = folder / "nvcc"
     monkeypatch.setattr(gpus, "_OTHER_FOLDERS", {"nvcc": (str(folder),)})
     assert gpus.require("cuda", environ(programs)) == {"CUDACXX": str(nvcc)}
     monkeypatch.setattr(gpus, "_OTHER_FOLDERS", {})
@@ -98,9 +89,9 @@ def test_nvcc_is_found_where_nvidia_puts_it_and_told_to_cmake(
 
 
 @posix
-def test_amds_compiler_is_asked_for(programs: Path) -> None:
-    write_program(programs, "hipcc")
-    write_program(programs, "hipconfig", '[ "$1" = -l ] && echo /rocm/llvm/bin || echo /rocm')
+def test_amds_compiler_is_asked_for(programs: Programs) -> None:
+    programs.add("hipcc")
+    programs.add("hipconfig", script='[ "$1" = -l ] && echo /rocm/llvm/bin || echo /rocm')
     assert gpus.require("rocm", environ(programs)) == {
         "HIPCXX": "/rocm/llvm/bin/clang",
         "HIP_PATH": "/rocm",
@@ -109,21 +100,21 @@ def test_amds_compiler_is_asked_for(programs: Path) -> None:
 
 @posix
 def test_what_a_toolkit_needs_reaches_the_build(
-    programs: Path, monkeypatch: pytest.MonkeyPatch
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nvcc = write_program(programs, "nvcc")
+    programs.add("nvcc")
+    nvcc = str(programs.folder / "nvcc")
     gcc = Compiler("cc", "c++", "gcc", {})
     monkeypatch.setattr(compiler, "find", lambda *_: gcc)
     compilers, variables = build.check("cuda", environ(programs))
-    assert build.build_environment(compilers, "cuda", variables)["CUDACXX"] == str(nvcc)
+    assert build.build_environment(compilers, "cuda", variables)["CUDACXX"] == nvcc
     other = {**variables, "CUDACXX": "/usr/local/cuda-13/bin/nvcc"}
     assert build.wheel_key(gcc, "cuda", variables) != build.wheel_key(gcc, "cuda", other)
 
 
 @posix
-def test_sycl_is_compiled_by_intels_own(programs: Path) -> None:
-    for name in ("icx", "icpx", "cc", "c++"):
-        write_program(programs, name, "echo 1")
+def test_sycl_is_compiled_by_intels_own(programs: Programs) -> None:
+    programs.add("icx", "icpx", "cc", "c++")
     compilers, _ = build.check("sycl", environ(programs))
     assert (compilers.cc, compilers.cxx) == ("icx", "icpx")
 

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from specchat.backends.draft_model import load_draft_model
-from specchat.backends.runtime import Runtime
-from specchat.models.registry import Profile, load_registry
 from specengine.core.cancel import AbortFlag
 from specengine.llama import offload
 from specengine.llama.placement import Device, GpuLayers
 from specengine.load.loaded_model import LoadOptions
-from support.remote_chat import ask
+from support.remote_chat import ask, remote_runtime
 from support.verify_server import VerifyServer
 
 
@@ -40,9 +38,7 @@ def test_it_has_as_many_layers_there_as_fit_or_as_are_wanted(
 
 
 async def test_beside_a_verify_server_it_is_told(server: VerifyServer, tiny_model: Path) -> None:
-    runtime = Runtime(load_registry(), n_threads=1, gpu_layers=GpuLayers(draft=12))
-    profile = Profile(name="x", description="", target=server.url, draft=str(tiny_model))
-    await runtime.load(profile, lambda event: None)
-    assert runtime.placement.startswith("draft 12/31 layers on a GPU")
-    assert (await ask(runtime, max_tokens=2)).notices == ()
-    await runtime.close()
+    layers = GpuLayers(draft=12)
+    async with remote_runtime(server.url, tiny_model, gpu_layers=layers) as runtime:
+        assert runtime.placement.startswith("draft 12/31 layers on a GPU")
+        assert (await ask(runtime, max_tokens=2)).notices == ()

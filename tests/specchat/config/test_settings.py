@@ -12,8 +12,7 @@ from specchat.errors import SpecchatError
 
 
 @pytest.fixture(autouse=True)
-def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
+def settings_file(own_home: Path) -> Path:
     file = locations.settings_file()
     file.parent.mkdir()
     return file

@@ -1,17 +1,13 @@
 """Text that was not sent: kept once, for its owner alone."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
 from specchat.config import locations
 from specchat.config.unsent import keep_unsent, take_unsent
 
-
-@pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def test_what_was_kept_comes_back_once() -> None:

@@ -20,12 +20,11 @@ AMX = Cpu("Xeon", frozenset({"amx_tile"}))
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home, pip as the installer, and a CPU with AMX."""
-    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
     monkeypatch.setattr(diagnosis, "installer", lambda: Installer.PIP)
     monkeypatch.setattr(diagnosis, "this_cpu", lambda: AMX)
-    return tmp_path
+    return own_home
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,7 @@ from specengine.cache.measurement import Measurement
 QUIET = Measurement(at=0.0, passes=24, spread=0.03, drift=0.051, load=0.02)
 SECONDS = {1: 0.0295, 2: 0.047, 4: 0.074, 8: 0.124, 32: 0.3}
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def keep(home: Path, seconds: Mapping[int, float], measured: Measurement | None) -> None:
@@ -40,8 +36,8 @@ def test_before_anything_was_measured_it_says_when_that_will_be() -> None:
     assert check.detail.startswith("not measured yet")
 
 
-def test_it_says_what_passes_cost_and_when_and_how_that_was_measured(home: Path) -> None:
-    keep(home, SECONDS, replace(QUIET, at=time.time() - 3 * 86400 - 60))
+def test_it_says_what_passes_cost_and_when_and_how_that_was_measured(own_home: Path) -> None:
+    keep(own_home, SECONDS, replace(QUIET, at=time.time() - 3 * 86400 - 60))
     (check,) = check_passes()
     assert (check.name, check.status) == ("passes", "ok")
     assert check.detail == (
@@ -50,27 +46,27 @@ def test_it_says_what_passes_cost_and_when_and_how_that_was_measured(home: Path)
     )
 
 
-def test_costs_of_a_busy_machine_come_with_the_way_to_measure_again(home: Path) -> None:
-    keep(home, SECONDS, replace(QUIET, spread=0.5, load=None))
+def test_costs_of_a_busy_machine_come_with_the_way_to_measure_again(own_home: Path) -> None:
+    keep(own_home, SECONDS, replace(QUIET, spread=0.5, load=None))
     (check,) = check_passes()
     assert (check.status, check.remedy) == ("warn", MEASURE)
     assert check.detail.endswith("50% apart: the machine was busy")
 
 
-def test_a_draft_model_shows_its_draft_tokens_alone(home: Path) -> None:
-    keep(home, {1: 0.0171, 32: 0.3}, None)
+def test_a_draft_model_shows_its_draft_tokens_alone(own_home: Path) -> None:
+    keep(own_home, {1: 0.0171, 32: 0.3}, None)
     (check,) = check_passes()
     assert check.detail == "t.gguf: 17.1 ms a token; learned from answers, not measured by itself"
 
 
-def test_settings_that_cannot_be_read_are_told_by_another_check(home: Path) -> None:
+def test_settings_that_cannot_be_read_are_told_by_another_check(own_home: Path) -> None:
     locations.settings_file().parent.mkdir(parents=True)
     locations.settings_file().write_text("threads = [")
     assert check_passes() == []
 
 
 def test_the_models_of_the_profile_are_measured_again(
-    home: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+    own_home: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPECCHAT_MODELS_DIR", str(tiny_model.parent))
     locations.settings_file().parent.mkdir(parents=True)

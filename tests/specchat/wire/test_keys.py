@@ -18,13 +18,6 @@ from support.command_line import specchat
 from support.remote_chat import ask, remote_runtime
 from support.verify_server import running_server
 
-
-@pytest.fixture
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
-    return tmp_path
-
-
 RIGHT, WRONG = "right-key-0123456789", "wrong-key-0123456789"
 NONE_NAMED = Keys("tiny")  # a model of this computer
 FAR, OTHER = parse_address("https://far.example"), parse_address("https://other.example")

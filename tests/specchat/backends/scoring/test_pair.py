@@ -12,7 +12,6 @@ import pytest
 from specchat.backends import draft_model
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
-from specchat.models.registry import Profile, load_registry
 from specengine.cache.costs import PassCosts
 from specengine.chat.chat_template import Turn
 from specengine.core.errors import OutOfMemoryError
@@ -60,11 +59,8 @@ def here(tiny_model: Path) -> list[Finished]:
 
 async def alone(tiny_model: Path, here: list[Finished]) -> tuple[int, ...]:
     if not here:
-        runtime = Runtime(load_registry(), n_threads=1)
-        profile = Profile(name="x", description="", target=str(tiny_model), draft="none", n_ctx=512)
-        await runtime.load(profile, lambda event: None)
-        here.append(await ask(runtime, drafting=False, draft_length=None, reproducible=True))
-        await runtime.close()
+        async with remote_runtime(tiny_model) as runtime:
+            here.append(await ask(runtime, drafting=False, draft_length=None, reproducible=True))
     return here[0].tokens
 
 

@@ -16,7 +16,6 @@ from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
 from specchat.backends.scoring import pair as scoring_pair
 from specchat.backends.verify_server import pair as remote_pair
-from specchat.models.registry import Profile, load_registry
 from specengine.chat.chat_template import Turn
 from specengine.core.events import Finished
 from specengine.load import pair
@@ -59,14 +58,9 @@ class Kind(NamedTuple):
 
 @asynccontextmanager
 async def local(tiny_model: Path, patch: pytest.MonkeyPatch, **_: Any) -> AsyncIterator[Any]:
-    runtime = Runtime(load_registry(), n_threads=1)
-    profile = Profile(name="x", description="", target=str(tiny_model), draft="lookup", n_ctx=512)
-    await runtime.load(profile, lambda event: None)
     names = ("make_rule", "Grammar", "LocalTarget", "generate", "Transforms", "with_length")
-    try:
+    async with remote_runtime(tiny_model, "lookup") as runtime:
         yield runtime, [spied(patch, pair, *names), spied(patch, pair.Pair, "_pad_passes")]
-    finally:
-        await runtime.close()
 
 
 @asynccontextmanager

@@ -12,11 +12,9 @@ import pytest
 
 from remote.delay_line import DelayProxy, Line
 from specchat.backends.answer_options import AnswerOptions
-from specchat.backends.runtime import Runtime
 from specchat.backends.verify_server import stream
 from specchat.backends.verify_server.pair import RemoteOptions
 from specchat.backends.verify_server.stream import RemoteStream
-from specchat.models.registry import Profile, load_registry
 from specengine.chat.chat_template import Turn
 from specengine.core.events import Finished
 from specengine.sampling import SamplingParams
@@ -45,13 +43,8 @@ async def plain(server: VerifyServer, answers: list[Finished]) -> tuple[int, ...
 async def test_the_server_alone_says_what_the_model_says_here(
     server: VerifyServer, answers: list[Finished], tiny_model: Path
 ) -> None:
-    runtime = Runtime(load_registry(), n_threads=1)
-    profile = Profile(
-        name="local", description="", target=str(tiny_model), draft="none", n_ctx=512, system=""
-    )
-    await runtime.load(profile, lambda event: None)
-    here = await ask(runtime, reproducible=True, drafting=False)
-    await runtime.close()
+    async with remote_runtime(tiny_model) as runtime:
+        here = await ask(runtime, reproducible=True, drafting=False)
     assert here.tokens == await plain(server, answers)
 
 
