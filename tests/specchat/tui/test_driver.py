@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any
@@ -45,29 +48,38 @@ class Listening(TerminalDriver):
         self.is_gone = True
 
 
-def heard(data: bytes, *, hang_up: bool = False) -> list[Any]:
-    """The messages for `data`, until a key `!` comes or the terminal is gone."""
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@contextmanager
+def listening(app: Screens | None = None, typed: bytes = b"") -> Iterator[tuple[Listening, int]]:
+    """A driver, and our end of its terminal, where `typed` came before the driver did."""
     ours, theirs = os.openpty()
-    tty.setraw(theirs)
-    driver = Listening(theirs)
+    os.write(ours, typed)  # while the program starts the terminal still waits for whole lines
+    tty.setraw(theirs, TCSANOW)
+    driver = Listening(theirs, app)
     thread = Thread(target=driver.run_input_thread)
     thread.start()
-    for place in range(0, len(data), 1000):
-        os.write(ours, data[place : place + 1000])
-    if hang_up:
-        os.close(ours)
-    else:
-        os.write(ours, b"!")
-        while not (driver.heard and getattr(driver.heard[-1], "character", "") == "!"):
-            thread.join(0.01)
-            assert thread.is_alive()
-        driver.exit_event.set()
+    yield driver, ours
+    driver.exit_event.set()
     thread.join(10)
     assert not thread.is_alive()
-    if not hang_up:
+    if not driver.is_gone:
         os.close(ours)
     os.close(theirs)
-    assert driver.is_gone == hang_up
+
+
+def heard(data: bytes) -> list[Any]:
+    """The messages for `data`, until a key `!` comes."""
+    with listening() as (driver, ours):
+        for place in range(0, len(data), 1000):
+            os.write(ours, data[place : place + 1000])
+        os.write(ours, b"!")
+        wait_until(lambda: any(getattr(key, "character", "") == "!" for key in driver.heard))
     return driver.heard
 
 
@@ -84,41 +96,26 @@ def test_bytes_that_are_no_utf8_end_nothing() -> None:
 
 
 def test_escape_alone_is_the_key() -> None:
-    ours, theirs = os.openpty()
-    tty.setraw(theirs)
-    driver = Listening(theirs)
-    thread = Thread(target=driver.run_input_thread)
-    thread.start()
-    os.write(ours, b"\x1b")
-    while not driver.heard:
-        thread.join(0.01)
-    driver.exit_event.set()
-    thread.join(10)
-    os.close(ours)
-    os.close(theirs)
+    with listening() as (driver, ours):
+        os.write(ours, b"\x1b")
+        wait_until(lambda: driver.heard != [])
     assert [key.key for key in driver.heard] == ["escape"]
 
 
 def test_what_is_typed_before_there_is_a_prompt_waits_for_it() -> None:
-    ours, theirs = os.openpty()
-    os.write(ours, b"so")  # while the program starts the terminal still waits for whole lines
-    tty.setraw(theirs, TCSANOW)
     app = Screens()
-    driver = Listening(theirs, app)
-    thread = Thread(target=driver.run_input_thread)
-    thread.start()
-    os.write(ours, b"on")
-    thread.join(0.2)
-    assert driver.heard == []
-    app.focused = "the prompt"
-    while len(driver.heard) < 4:
-        thread.join(0.01)
-    driver.exit_event.set()
-    thread.join(10)
-    os.close(ours)
-    os.close(theirs)
+    with listening(app, b"so") as (driver, ours):
+        os.write(ours, b"on")
+        time.sleep(0.2)
+        assert driver.heard == []
+        app.focused = "the prompt"
+        wait_until(lambda: len(driver.heard) == 4)
     assert [key.character for key in driver.heard] == ["s", "o", "o", "n"]
 
 
 def test_a_terminal_that_goes_away_ends_the_thread_and_is_told() -> None:
-    assert [key.character for key in heard(b"ab", hang_up=True)] in (["a", "b"], [])
+    with listening() as (driver, ours):
+        os.write(ours, b"ab")
+        os.close(ours)
+        wait_until(lambda: driver.is_gone)
+    assert [key.character for key in driver.heard] in (["a", "b"], [])

@@ -1,61 +1,44 @@
+import pytest
+
 from specchat.tui.markdown.splitter import Splitter
 
 
-def segments(text: str) -> list[str]:
+@pytest.mark.parametrize(
+    "segments",
+    [
+        pytest.param(["# Title", "text"], id="a heading is one line"),
+        pytest.param(
+            ["- a", "- b\n  - nested\n\n  more of b", "- c"], id="items close at the next one"
+        ),
+        pytest.param(["- one\ngoes on\nafter"], id="lazy lines belong to their item"),
+        pytest.param(["````py\n```\n\n~~~\n````", "after"], id="a fence closes at its own mark"),
+        pytest.param(["```\n    ```\ncode\n```"], id="an indented mark is code"),
+        pytest.param(["```\n\t```\ncode\n```"], id="a mark behind a tab is code"),
+        pytest.param(["```\ncode\n   ```", "after"], id="a mark may be indented a little"),
+        pytest.param(["```\ncode\n``` \t", "after"], id="space may follow the mark"),
+        pytest.param(["text", "```\ncode\n```"], id="a fence interrupts a paragraph"),
+        pytest.param(["1. item", "```\ncode\n```", "2. next"], id="and an item"),
+        pytest.param(
+            ["1. item\n   ```\n   code\n\n   more\n   ```", "2. next"],
+            id="an indented fence stays inside its item",
+        ),
+        pytest.param(["It was in\n2024. Then it ended."], id="a line may begin with a number"),
+        pytest.param(["5\n+\n3"], id="a line may be a sign alone"),
+        pytest.param(["A list:", "1. one"], id="a list begins with 1"),
+    ],
+)
+def test_where_a_segment_closes(segments: list[str]) -> None:
     splitter = Splitter()
-    return [segment.source for segment in [*splitter.feed(text), *splitter.close()]]
+    closed = [*splitter.feed("\n".join(segments)), *splitter.close()]
+    assert [segment.source for segment in closed] == segments
 
 
-def test_a_paragraph_closes_at_a_blank_line() -> None:
+def test_what_is_not_closed_yet_is_the_tail() -> None:
     splitter = Splitter()
     assert splitter.feed("one\ntwo\n") == []
     assert splitter.tail == "one\ntwo\n"
     assert [closed.source for closed in splitter.feed("\nthree")] == ["one\ntwo"]
     assert splitter.tail == "three"
-
-
-def test_each_item_of_a_list_closes_where_the_next_begins() -> None:
-    text = "- a\n- b\n  - nested\n\n  more of b\n- c"
-    assert segments(text) == ["- a", "- b\n  - nested\n\n  more of b", "- c"]
-
-
-def test_a_fence_closes_at_its_own_mark_alone() -> None:
-    text = "````py\n```\n\n~~~\n````\nafter"
-    assert segments(text) == ["````py\n```\n\n~~~\n````", "after"]
-
-
-def test_an_indented_mark_is_code_and_closes_no_fence() -> None:
-    assert segments("```\n    ```\ncode\n```") == ["```\n    ```\ncode\n```"]
-    assert segments("```\n\t```\ncode\n```") == ["```\n\t```\ncode\n```"]
-    assert segments("```\ncode\n   ```\nafter") == ["```\ncode\n   ```", "after"]
-
-
-def test_a_fence_closes_whatever_space_follows_its_mark() -> None:
-    assert segments("```\ncode\n``` \t\nafter") == ["```\ncode\n``` \t", "after"]
-
-
-def test_a_fence_interrupts_a_paragraph_and_an_item() -> None:
-    assert segments("text\n```\ncode\n```") == ["text", "```\ncode\n```"]
-    assert segments("1. item\n```\ncode\n```\n2. next") == ["1. item", "```\ncode\n```", "2. next"]
-
-
-def test_an_indented_fence_stays_inside_its_item() -> None:
-    text = "1. item\n   ```\n   code\n\n   more\n   ```\n2. next"
-    assert segments(text) == ["1. item\n   ```\n   code\n\n   more\n   ```", "2. next"]
-
-
-def test_a_heading_is_one_line() -> None:
-    assert segments("# Title\ntext") == ["# Title", "text"]
-
-
-def test_a_sentence_may_begin_a_line_with_a_number_or_be_a_sign_alone() -> None:
-    assert segments("It was in\n2024. Then it ended.") == ["It was in\n2024. Then it ended."]
-    assert segments("5\n+\n3") == ["5\n+\n3"]
-    assert segments("A list:\n1. one") == ["A list:", "1. one"]
-
-
-def test_lazy_lines_belong_to_their_item() -> None:
-    assert segments("- one\ngoes on\nafter") == ["- one\ngoes on\nafter"]
 
 
 def test_only_items_without_a_blank_line_between_stand_close() -> None:
