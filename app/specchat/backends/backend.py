@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from specchat.backends.answer_options import AnswerOptions
@@ -31,40 +32,23 @@ class Backend(ABC, Generic[Prompt]):
     notices: list[str]
     """What a person should know about how it was loaded."""
 
-    @property
-    @abstractmethod
-    def support(self) -> Support:
-        """Which options of an answer it honours."""
-
-    @property
-    def n_ctx(self) -> int:
-        """Tokens of context that the target has; 0 if that is not known."""
-        return 0
-
-    @property
-    def placement(self) -> str:
-        """What of the loaded models is on which GPU, in one line; empty if nothing is."""
-        return ""
-
-    @property
-    def gpu_bytes(self) -> dict[str, int]:
-        """What the target and its drafter take of each GPU's memory, by its name."""
-        return {}
-
-    @property
-    def files(self) -> list[Path]:
-        """The files of the models that are loaded here."""
-        return []
+    support: Support
+    """Which options of an answer it honours."""
+    n_ctx: int = 0
+    """Tokens of context that the target has; 0 if that is not known."""
+    placement: str = ""
+    """What of the loaded models is on which GPU, in one line; empty if nothing is."""
+    gpu_bytes: Mapping[str, int] = MappingProxyType({})
+    """What the target and its drafter take of each GPU's memory, by its name."""
+    files: Sequence[Path] = ()
+    """The files of the models that are loaded here."""
+    pair: Pair | None = None
+    """Target and drafter, if both are loaded here."""
 
     @property
     def costs(self) -> Mapping[str, PassCosts]:
         """What passes of those models cost: to be kept, and given back when they are loaded."""
         return {}
-
-    @property
-    def pair(self) -> Pair | None:
-        """Target and drafter, if both are loaded here."""
-        return None
 
     @abstractmethod
     def encode(

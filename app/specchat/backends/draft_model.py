@@ -35,23 +35,12 @@ class DraftingHere(Backend[Sequence[int]]):
         self.method = method
         self.vocab = vocabulary.vocab
         self.chat_template = vocabulary.chat_template
-        self._n_ctx = n_ctx
+        self.n_ctx = n_ctx
         self._draft = draft
         self._drafting = Drafting(self.vocab, draft, vocabularies)
-
-    @property
-    def n_ctx(self) -> int:
-        return self._n_ctx
-
-    @property
-    def placement(self) -> str:
-        """As `Pair.placement`, of the draft model alone."""
-        return summary({"draft": None if self._draft is None else self._draft.placement})
-
-    @property
-    def files(self) -> list[Path]:
-        """The draft model's, if there is one."""
-        return [] if self._draft is None else [self._draft.model.path]
+        if draft is not None:
+            self.files = [draft.model.path]
+            self.placement = summary({"draft": draft.placement})
 
     @property
     def costs(self) -> dict[str, PassCosts]:

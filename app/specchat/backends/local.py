@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.backend import Backend, Emit, Event
@@ -33,33 +32,17 @@ class LocalBackend(Backend[Sequence[int]]):
 
     def __init__(self, pair: Pair, states: KeptStates | None) -> None:
         """`states`: where the caches of chats are kept."""
-        self._pair = pair
-        self._states = states
+        self.pair = self._pair = pair
         self.notices = pair.notices
-
-    @property
-    def n_ctx(self) -> int:
-        return self._pair.n_ctx
-
-    @property
-    def placement(self) -> str:
-        return self._pair.placement
-
-    @property
-    def gpu_bytes(self) -> dict[str, int]:
-        return self._pair.gpu_bytes
-
-    @property
-    def files(self) -> list[Path]:
-        return self._pair.files
+        self.n_ctx = pair.n_ctx
+        self.placement = pair.placement
+        self.gpu_bytes = pair.gpu_bytes
+        self.files = pair.files
+        self._states = states
 
     @property
     def costs(self) -> Mapping[str, PassCosts]:
         return self._pair.costs
-
-    @property
-    def pair(self) -> Pair:
-        return self._pair
 
     def encode(
         self, turns: Sequence[Turn], options: AnswerOptions

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -144,7 +144,7 @@ class Runtime:
         return "" if self._backend is None else self._backend.placement
 
     @property
-    def gpu_bytes(self) -> dict[str, int]:
+    def gpu_bytes(self) -> Mapping[str, int]:
         """What the loaded models take of each GPU's memory, by its name."""
         return {} if self._backend is None else self._backend.gpu_bytes
 

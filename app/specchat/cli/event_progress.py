@@ -1,33 +1,48 @@
-"""Progress events of the runtime on standard error, gone as soon as text comes."""
+"""Progress events on standard error, gone as soon as text comes.
+
+A bar on a terminal; elsewhere a line now and then for a download, and one for a wait: nobody knows
+how long these take.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 
 import click
-from rich.progress import BarColumn, TaskID, TaskProgressColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    TaskProgressColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
-from specchat.cli.download_progress import DownloadProgress
 from specchat.cli.progress_bar import progress_bar
+from specchat.models.sizes import readable_size
 from specchat.printable import one_line
 from specengine.core.events import Progress
 
-_VERBS = {
-    "load": "loading",
-    "measure": "measuring",
-    "prompt": "reading",
-    "wait": "waiting:",
+_WORDS = {
+    "download": "{}",
+    "load": "loading {}",
+    "measure": "measuring {}",
+    "prompt": "reading {}",
+    "wait": "waiting: {}",
 }
+_LINE_EVERY_S = 10.0
 
 
 class EventProgress:
     """Shows Progress events for the length of a `with` block, from whatever thread they come."""
 
     def __init__(self) -> None:
-        self._bar = progress_bar(BarColumn(), TaskProgressColumn())
-        self._task: TaskID | None = None
-        self._download: DownloadProgress | None = None
+        self._steps = progress_bar(BarColumn(), TaskProgressColumn())
+        self._downloads = progress_bar(
+            BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+        )
         self._showing: tuple[str, str] | None = None
+        self._next_line = 0.0
         self._lock = threading.Lock()
 
     def __enter__(self) -> EventProgress:
@@ -38,37 +53,43 @@ class EventProgress:
 
     def update(self, event: Progress) -> None:
         with self._lock:
-            if self._showing != (event.stage, event.label):
+            is_new = self._showing != (event.stage, event.label)
+            text = one_line(_WORDS[event.stage].format(event.label))
+            bar = self._downloads if event.stage == "download" else self._steps
+            if is_new:
                 self._close()
-                self._open(event)
-            if self._download is not None:
-                self._download.update(event.done, event.total)
-            elif self._task is not None:
-                self._bar.update(self._task, completed=event.done, total=event.total or None)
+                self._showing = (event.stage, event.label)
+            if bar.disable:
+                self._say(event, text, is_new)
+                return
+            if is_new:
+                bar.add_task(text, total=None)
+                bar.start()
+            bar.update(bar.task_ids[0], completed=event.done, total=event.total or None)
+
+    def notice(self, text: str) -> None:
+        """A line above the bar of a download."""
+        if self._downloads.disable:
+            click.echo(text, err=True)
+        else:
+            self._downloads.console.print(text, markup=False, highlight=False)
 
     def clear(self) -> None:
         """Take away whatever shows: text is about to be printed."""
         with self._lock:
             self._close()
 
-    def _open(self, event: Progress) -> None:
-        self._showing = (event.stage, event.label)
-        if event.stage == "download":
-            self._download = DownloadProgress(event.label)
-            self._download.__enter__()
-        else:
-            self._bar.start()
-            text = one_line(f"{_VERBS[event.stage]} {event.label}")
-            if event.stage == "wait" and self._bar.disable:  # in a pipe: nobody knows for how long
-                click.echo(f"specchat: {text}", err=True)
-            self._task = self._bar.add_task(text, total=None)
+    def _say(self, event: Progress, text: str, is_new: bool) -> None:
+        if event.stage == "wait" and is_new:
+            click.echo(f"specchat: {text}", err=True)
+        elif event.stage == "download" and (is_new or time.monotonic() >= self._next_line):
+            self._next_line = time.monotonic() + _LINE_EVERY_S
+            of_all = f" of {readable_size(event.total)}" if event.total else ""
+            click.echo(f"{text}: {readable_size(event.done)}{of_all}", err=True)
 
     def _close(self) -> None:
-        if self._download is not None:
-            self._download.__exit__(None, None, None)
-            self._download = None
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-            self._bar.stop()
-            self._task = None
+        for bar in (self._steps, self._downloads):
+            for task in bar.task_ids:
+                bar.remove_task(task)
+                bar.stop()
         self._showing = None

@@ -14,6 +14,7 @@ import httpx
 from specchat.models.errors import DownloadCancelledError, DownloadError, SourceError
 from specchat.models.growing_file import GrowingFile
 from specchat.wire.environment import make_client
+from specchat.wire.http import cause_of
 
 ATTEMPTS = 5
 """Failures in a row after which a source is given up; any progress resets the count."""
@@ -156,7 +157,7 @@ class _Retries:
 
     def after(self, error: httpx.HTTPError) -> None:
         """Wait after a failed connection; a host never reached is not asked a second time."""
-        cause = _cause(error)
+        cause = cause_of(error)
         unreachable = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         if unreachable and not self._connected:
             raise SourceError(cause) from error
@@ -186,20 +187,6 @@ def _check_size(response: httpx.Response, remote: Remote, offset: int) -> None:
         raise SourceError(
             f"the server's file has {offset + int(length)} bytes, expected {remote.size}"
         )
-
-
-def _cause(error: httpx.HTTPError) -> str:
-    match error:
-        case httpx.ConnectTimeout():
-            return "no connection within 5 s"
-        case httpx.TimeoutException():
-            return "the server stopped sending"
-        case httpx.ConnectError():
-            return f"no connection ({error})"
-        case httpx.ProxyError():
-            return f"the proxy refuses the connection ({error})"
-        case _:
-            return f"the connection was lost ({error or type(error).__name__})"
 
 
 class _FileTransport(httpx.BaseTransport):

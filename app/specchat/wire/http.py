@@ -71,18 +71,22 @@ async def check(response: httpx.Response) -> None:
 
 def explain(error: httpx.TransportError, address: Address) -> str:
     """One line; certificates are named, since trying again does not mend them."""
+    return f"{address.base}: {cause_of(error)}"
+
+
+def cause_of(error: httpx.HTTPError) -> str:
+    """Why there is no answer."""
     match error:
         case httpx.ConnectTimeout():
-            cause = "no connection within 5 s"
+            return "no connection within 5 s"
         case httpx.TimeoutException():
-            cause = "the server stopped answering"
+            return "the server stopped answering"
         case httpx.ConnectError():
-            cause = f"no connection ({error})"
+            return f"no connection ({error})"
         case httpx.ProxyError():
-            cause = f"the proxy refuses the connection ({error})"
+            return f"the proxy refuses the connection ({error})"
         case _:
-            cause = f"the connection was lost ({str(error) or type(error).__name__})"
-    return f"{address.base}: {cause}"
+            return f"the connection was lost ({str(error) or type(error).__name__})"
 
 
 def is_certificate_error(error: httpx.TransportError) -> bool:

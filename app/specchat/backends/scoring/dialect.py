@@ -81,6 +81,24 @@ class Drawing:
     ignore_end: bool
     """Go on behind an end token: the client decides where an answer ends."""
 
+    def settings(self, lowest_bias: float) -> dict[str, Any]:
+        """As both engines call them; `lowest_bias` bans a token."""
+        params = self.params
+        settings: dict[str, Any] = {
+            "temperature": params.temperature,
+            "top_k": params.top_k,
+            "top_p": params.top_p or 1e-6,
+            "min_p": params.min_p,
+            "repetition_penalty": params.repeat_penalty,
+            "frequency_penalty": params.frequency_penalty,
+            "presence_penalty": params.presence_penalty,
+            "ignore_eos": self.ignore_end,
+        }
+        if params.logit_bias:
+            biases = params.logit_bias.items()
+            settings["logit_bias"] = {str(token): max(b, lowest_bias) for token, b in biases}
+        return settings
+
 
 RAW = Drawing(
     SamplingParams(temperature=1, top_k=0, top_p=1, min_p=0, repeat_last_n=0), ignore_end=True

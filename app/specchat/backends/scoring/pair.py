@@ -158,18 +158,18 @@ class ScoringPair(DraftingHere):
         self._capabilities: Capabilities = proof.capabilities
         self._target_costs = proof.costs
         self._controllers: dict[tuple[Way, int], AdaptiveDraftLength] = {}
-
-    @property
-    def support(self) -> Support:
-        name = self._client.dialect.name
-        no_room = f"{name}'s interface has no room for it"
-        return Support(
+        no_room = f"{client.dialect.name}'s interface has no room for it"
+        self.support = Support(
             _SAMPLING | TOKENS,
             refused={
                 "grammar": f"{no_room}, nor for --json-schema",
                 **dict.fromkeys(("logprobs", "typical_p", "repeat_last_n"), no_room),
             },
-            moot={"reproducible": f"{name} rounds by its load: texts may differ at near-ties"},
+            moot={
+                "reproducible": (
+                    f"{client.dialect.name} rounds by its load: texts may differ at near-ties"
+                )
+            },
         )
 
     def calibrate(self, options: AnswerOptions, emit: Emit) -> bool:

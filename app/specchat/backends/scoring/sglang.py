@@ -63,21 +63,13 @@ class SGLang(Dialect):
         top_n: int = 0,
         n: int = 1,
     ) -> Request:
-        params, is_text = drawing.params, isinstance(prompt, str)
-        sampling: dict[str, Any] = {
-            "temperature": params.temperature,
-            "top_k": params.top_k or -1,
-            "top_p": params.top_p or 1e-6,
-            "min_p": params.min_p,
-            "repetition_penalty": params.repeat_penalty,
-            "frequency_penalty": params.frequency_penalty,
-            "presence_penalty": params.presence_penalty,
+        is_text = isinstance(prompt, str)
+        sampling = {
+            **drawing.settings(-1e4),
+            "top_k": drawing.params.top_k or -1,
             "max_new_tokens": max_tokens,
-            "ignore_eos": drawing.ignore_end,
             "n": n,
         }
-        if params.logit_bias:
-            sampling["logit_bias"] = {str(t): max(b, -1e4) for t, b in params.logit_bias.items()}
         body: dict[str, Any] = {
             "sampling_params": sampling,
             "return_logprob": True,

@@ -73,28 +73,18 @@ class VLLM(Dialect):
         top_n: int = 0,
         n: int = 1,
     ) -> Request:
-        params = drawing.params
         body: dict[str, Any] = {
             "model": self._model,
             "prompt": prompt if isinstance(prompt, str) else list(prompt),
             "max_tokens": max_tokens,
             "n": n,
-            "temperature": params.temperature,
-            "top_k": params.top_k,
-            "top_p": params.top_p or 1e-6,
-            "min_p": params.min_p,
-            "repetition_penalty": params.repeat_penalty,
-            "frequency_penalty": params.frequency_penalty,
-            "presence_penalty": params.presence_penalty,
-            "ignore_eos": drawing.ignore_end,
+            **drawing.settings(-100),
             "logprobs": top_n,
             "return_token_ids": True,
             "return_tokens_as_token_ids": True,
         }
-        if params.logit_bias:
-            body["logit_bias"] = {str(t): max(b, -100) for t, b in params.logit_bias.items()}
-        if params.seed is not None:
-            body["seed"] = params.seed % _SEEDS
+        if (seed := drawing.params.seed) is not None:
+            body["seed"] = seed % _SEEDS
         return Request("/v1/completions", body)
 
     def said(self, answer: Any, top_n: int) -> list[Said]:

@@ -76,7 +76,7 @@ class RemotePair(DraftingHere):
         self._network = network
         self._remote = remote
         bitwise = {"reproducible"} if ready.model.reproducible else set()
-        self._support = Support(
+        self.support = Support(
             SAMPLING | TOKENS | ready.model.features | bitwise,
             refused=_WITHOUT,
             moot={"reproducible": _NOT_REPRODUCIBLE},
@@ -98,10 +98,6 @@ class RemotePair(DraftingHere):
             self._vocabulary, ready.model.n_ctx, ready.method, draft, ready.vocabularies
         )
 
-    @property
-    def support(self) -> Support:
-        return self._support
-
     def answer(self, prompt: Sequence[int], options: AnswerOptions, emit: Emit) -> Iterator[Event]:
         """Goes on with `options.begun`, if there is one, and verifies what of it is not.
 
@@ -116,7 +112,7 @@ class RemotePair(DraftingHere):
         follows = None
         if options.grammar is not None:  # raises where it cannot be used, before anything is sent
             follows = Grammar(options.grammar, self.vocab, len(prompt))
-        most = answer_room(len(prompt), self._n_ctx, options.max_tokens)
+        most = answer_room(len(prompt), self.n_ctx, options.max_tokens)
         sampling = options.sampling
         seed = secrets.randbits(63) if sampling.seed is None else sampling.seed
         verified: tuple[int, ...] = ()

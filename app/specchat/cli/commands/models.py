@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from specchat.cli.download_progress import DownloadProgress
+from specchat.cli.event_progress import EventProgress
 from specchat.cli.json_output import json_option, print_json
 from specchat.config import locations
 from specchat.models.download import Unfinished
@@ -26,6 +26,7 @@ from specchat.models.sizes import readable_size
 from specchat.models.store import ModelStore
 from specchat.printable import one_line
 from specengine.core.errors import ModelFileError
+from specengine.core.events import Progress
 from specengine.files.compatibility import Comparison, Way, compare
 from specengine.files.gguf import GGUF, read_gguf
 from specengine.files.head_files import kind_of_head
@@ -73,14 +74,8 @@ def pull(names: Sequence[str], as_json: bool) -> None:
     registry, store = _registry(), _store()
     pulled = []
     for model in _models_of(registry, names):
-        with DownloadProgress(model.name) as progress:
-            try:
-                path = ensure_model(model, on_progress=progress.update, on_notice=progress.notice)
-            except (KeyboardInterrupt, DownloadCancelledError):
-                progress.notice(
-                    f"{model.name}: stopped; the next `models pull` continues from here"
-                )
-                raise KeyboardInterrupt from None
+        with EventProgress() as progress:
+            path = _fetched(model, progress)
         pulled.append(_state(model, store, []))
         if not as_json:
             click.echo(f"{model.name}: {path}")
@@ -194,6 +189,17 @@ def _models_of(registry: Registry, names: Iterable[str]) -> list[Model]:
     for name in names:
         wanted.update((model.name, model) for model in registry.models_of(name))
     return list(wanted.values())
+
+
+def _fetched(model: Model, progress: EventProgress) -> Path:
+    def show(done: int, total: int) -> None:
+        progress.update(Progress("download", done, total, model.name))
+
+    try:
+        return ensure_model(model, on_progress=show, on_notice=progress.notice)
+    except (KeyboardInterrupt, DownloadCancelledError):
+        progress.notice(f"{model.name}: stopped; the next `models pull` continues from here")
+        raise KeyboardInterrupt from None
 
 
 def _local_file(registry: Registry, text: str) -> Path:
