@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from specchat.backends import trials
+from specchat.wire.network import NetworkThread
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -24,3 +25,10 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home of a new user, which holds everything."""
     monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def network() -> Iterator[NetworkThread]:
+    thread = NetworkThread()
+    yield thread
+    thread.close()

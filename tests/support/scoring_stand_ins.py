@@ -43,12 +43,11 @@ class ScoringStandIn:
     eos: int | None = None
     incremental: bool = False
     """Whether events of SGLang bring only what is new."""
-    seed: int = 3
     url: str = ""
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._rng = np.random.default_rng(self.seed)
+        self._rng = np.random.default_rng(3)
         self._scores: list[NDArray[np.float64]] = []
 
     @property

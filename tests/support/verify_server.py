@@ -56,7 +56,6 @@ def running_server(
     limits: Limits | None = None,
     places: int = 3,
     n_ctx: int = 512,
-    port: int = 0,
     use_extra_bufts: bool = True,
     tls: tuple[Path, Path] | None = None,
 ) -> Iterator[VerifyServer]:
@@ -75,7 +74,7 @@ def running_server(
     config = uvicorn.Config(
         make_app(service),
         host="127.0.0.1",
-        port=port,
+        port=0,
         log_config=None,
         access_log=False,
         http="h11",

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,6 @@ from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 from support.smollm import UNENDING
 
-MODELS_DIR = locations.models_dir()
 OPTIONS = AnswerOptions(
     sampling=SamplingParams(temperature=0, logit_bias=UNENDING),
     max_tokens=12,
@@ -38,11 +36,8 @@ Start = Callable[[], AbstractAsyncContextManager[Runtime]]
 
 
 @pytest.fixture
-def start(smollm_step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+def start(own_tiny: None) -> Start:
     """Starts the program, as often as a test wants."""
-    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
-    monkeypatch.setenv("SPECCHAT_MODELS_DIR", str(MODELS_DIR))
-    monkeypatch.setattr("specengine.load.pair.measure_width_step", lambda context: smollm_step)
     registry = load_registry()
 
     @asynccontextmanager

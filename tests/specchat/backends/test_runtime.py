@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -12,7 +11,6 @@ import pytest_asyncio
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.backend import Event
 from specchat.backends.runtime import Runtime
-from specchat.config import locations
 from specchat.models.registry import load_registry
 from specengine.chat.chat_template import Turn
 from specengine.core.errors import CancelledError
@@ -21,7 +19,6 @@ from specengine.loop.inspection import InspectedRound
 from specengine.sampling import SamplingParams
 from support.smollm import UNENDING
 
-MODELS_DIR = locations.models_dir()
 GREEDY = AnswerOptions(
     sampling=SamplingParams(temperature=0, logit_bias=UNENDING),
     max_tokens=24,
@@ -32,12 +29,7 @@ QUESTION = [Turn("system", ""), Turn("user", "What is the capital of France?")]
 
 
 @pytest_asyncio.fixture
-async def runtime(
-    smollm_step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Runtime]:
-    monkeypatch.setattr("specengine.load.pair.measure_width_step", lambda context: smollm_step)
-    monkeypatch.setenv("SPECCHAT_HOME", str(tmp_path))
-    monkeypatch.setenv("SPECCHAT_MODELS_DIR", str(MODELS_DIR))
+async def runtime(own_tiny: None) -> AsyncIterator[Runtime]:
     registry = load_registry()
     runtime = Runtime(registry)
     stages: list[Progress] = []

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
+from specchat.models.http import new_client
 from support.file_server import FileServer, file_server
 from support.gguf_files import write_gguf
 from support.isolation import isolate
@@ -16,6 +18,12 @@ from support.isolation import isolate
 def server() -> Iterator[FileServer]:
     with file_server() as server:
         yield server
+
+
+@pytest.fixture
+def client() -> Iterator[httpx.Client]:
+    with new_client() as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

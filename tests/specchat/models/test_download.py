@@ -17,8 +17,8 @@ import pytest
 from specchat.models.download import Unfinished, download
 from specchat.models.errors import DownloadCancelledError, DownloadError
 from specchat.models.growing_file import GrowingFile
-from specchat.models.registry import Model
 from support.file_server import FileServer
+from support.registry_models import model_of
 
 
 class Fetch:
@@ -37,21 +37,13 @@ class Fetch:
 
     def __call__(self, *sources: str, **changes: Any) -> bytes:
         """What arrived from `sources`, by default from `url`."""
-        fields = {
-            "name": "small",
-            "description": "",
-            "licence": "MIT",
-            "sources": sources or (self.url,),
-            "bytes": len(self.content),
-            "sha256": self.sha256,
-        }
 
         def report(done: int, total: int) -> None:
             self.progress.append((done, total))
             self.on_progress(done, total)
 
         download(
-            Model.model_validate({**fields, **changes}),
+            model_of(self.content, *(sources or (self.url,)), **changes),
             self.destination,
             cancel=self.cancel,
             on_progress=report,

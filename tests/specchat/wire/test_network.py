@@ -3,18 +3,10 @@
 import asyncio
 import logging
 import queue
-from collections.abc import Iterator
 
 import pytest
 
 from specchat.wire.network import NetworkThread
-
-
-@pytest.fixture
-def network() -> Iterator[NetworkThread]:
-    network = NetworkThread()
-    yield network
-    network.close()
 
 
 def test_whoever_waits_for_work_that_dies_is_told(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
@@ -16,13 +14,6 @@ from support.scripted_target import Said, ScriptedTarget, committed
 
 LOST = httpx.ReadError("cut")
 PROMPT = [7, 8, 9]
-
-
-@pytest.fixture
-def network() -> Iterator[NetworkThread]:
-    network = NetworkThread()
-    yield network
-    network.close()
 
 
 @pytest.fixture(autouse=True)

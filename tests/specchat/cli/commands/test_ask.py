@@ -14,7 +14,6 @@ from support.smollm import UNENDING
 
 pytestmark = pytest.mark.usefixtures("tiny_model")
 
-CAPITAL = "What is the capital of France?"
 GREEDY = ("--profile", "tiny", "--temperature", "0")
 UNENDING_FLAGS = [f"--logit-bias={token}={bias}" for token, bias in UNENDING.items()]
 STORY = ("ask", "Tell a very long story.", "--profile", "tiny")

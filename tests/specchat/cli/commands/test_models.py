@@ -22,6 +22,7 @@ from support.file_server import FileServer, file_server
 from support.gguf_files import WORDS, write_gguf
 from support.head_files import write_head
 from support.isolation import isolate
+from support.registry_models import kept_by_lm_studio
 
 
 @pytest.fixture
@@ -234,10 +235,8 @@ def test_checking_downloads_nothing(server: FileServer) -> None:
 def test_scanning_says_which_files_are_known_and_which_are_damaged(
     tmp_path: Path, pair: tuple[bytes, bytes]
 ) -> None:
-    folder = tmp_path / "home/.lmstudio/models/owner/repo"
-    folder.mkdir(parents=True)
-    (folder / "good.gguf").write_bytes(pair[0])
-    (folder / "cut.gguf").write_bytes(pair[0][:-2000])
+    kept_by_lm_studio(tmp_path, pair[0], "good.gguf")
+    kept_by_lm_studio(tmp_path, pair[0][:-2000], "cut.gguf")
     found = {f["name"]: f for f in models_json("scan")}
     assert found["owner/repo/good.gguf"]["model"] == "small"
     assert found["owner/repo/good.gguf"]["architecture"] == "llama"
@@ -247,9 +246,7 @@ def test_scanning_says_which_files_are_known_and_which_are_damaged(
 
 
 def test_what_a_terminal_would_obey_is_shown_instead(tmp_path: Path) -> None:
-    folder = tmp_path / "home/.lmstudio/models/owner/repo"
-    folder.mkdir(parents=True)
-    (folder / "a\x1b[31m[bold]b.gguf").write_bytes(b"GGUF")
+    kept_by_lm_studio(tmp_path, b"GGUF", "a\x1b[31m[bold]b.gguf")
     output = models("scan").stdout
     assert "\x1b" not in output
     assert "a␛[31m[bold]b.gguf" in output
