@@ -41,8 +41,12 @@ def make_app(service: Service) -> Starlette:
     async def health(request: Request) -> Response:
         return _health(service)
 
+    async def root(request: Request) -> Response:
+        return PlainTextResponse("specchat is running: GET /openapi.json tells what it answers\n")
+
     return Starlette(
         routes=[
+            Route("/", root, methods=["GET"]),
             Route("/health", health, methods=["GET"]),
             route("/metrics", "GET", lambda request: _metrics(service)),
             route("/openapi.json", "GET", lambda request: _openapi()),
@@ -53,6 +57,7 @@ def make_app(service: Service) -> Starlette:
             route(f"{_API}/sessions/{{session}}/generate", "POST", verify.generate),
             route(f"{_API}/sessions/{{session}}/drafts", "POST", verify.drafts),
             route("/v1/models", "GET", completions.models),
+            route("/v1/models/{name:path}", "GET", completions.model),
             route("/v1/chat/completions", "POST", completions.create),
         ],
         lifespan=lambda app: _lifespan(service),

@@ -49,13 +49,16 @@ def parse(kind: type[M], data: bytes) -> M:
     try:
         return kind.model_validate_json(data)
     except ValidationError as error:
-        raise Refusal(400, "invalid", first_fault(error)) from None
+        place = error.errors(include_input=False, include_url=False)[0]["loc"]
+        param = str(place[0]) if place else None
+        raise Refusal(400, "invalid", first_fault(error), param=param) from None
 
 
-def check_ids(tokens: list[int], n_vocab: int) -> None:
+def check_ids(tokens: list[int], n_vocab: int, param: str | None = None) -> None:
     """Raises Refusal, 400, for a token id outside the vocabulary."""
     if tokens and max(tokens) >= n_vocab:
-        raise Refusal(400, "token", f"token id {max(tokens)} is outside the vocabulary ({n_vocab})")
+        message = f"token id {max(tokens)} is outside the vocabulary ({n_vocab})"
+        raise Refusal(400, "token", message, param=param)
 
 
 async def _chunks(request: Request, patience_s: float) -> AsyncIterator[bytes]:

@@ -33,6 +33,7 @@ _REFUSED: dict[str, tuple[Any, ...]] = {
     "web_search_options": (),
 }
 _INSTEAD = {"repetition_penalty": ": use repeat_penalty"}
+_UNSET_BY_MINUS_1 = ("max_completion_tokens", "max_tokens", "seed")  # as llama-server has it
 _MOST_SHOWN = 80  # characters of a name that nobody here knows
 _MOST_NOTICES = 20
 
@@ -48,7 +49,24 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart]
+    content: str | list[TextPart] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _content_is_text(cls, message: Any) -> Any:
+        """An assistant's may be null or absent; images and the like are refused by their type."""
+        if not isinstance(message, dict):
+            return message
+        content = message.get("content")
+        if content is None:
+            if message.get("role") in ("system", "developer", "user"):
+                raise ValueError("content is missing")
+            return {name: value for name, value in message.items() if name != "content"}
+        for part in content if isinstance(content, list) else ():
+            kind = part.get("type") if isinstance(part, dict) else None
+            if isinstance(kind, str) and kind != "text":
+                raise ValueError(f"{kind[:_MOST_SHOWN]} is not supported: this server reads text")
+        return message
 
     def turn(self) -> Turn:
         content = self.content
@@ -59,7 +77,7 @@ class Message(BaseModel):
 class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    include_usage: StrictBool = False
+    include_usage: StrictBool | None = None
 
 
 class NamedSchema(BaseModel):
@@ -120,7 +138,11 @@ class ChatCompletion(Sampling):
     @classmethod
     def _null_is_not_given(cls, body: Any) -> Any:
         if isinstance(body, dict):
-            return {name: value for name, value in body.items() if value is not None}
+            return {
+                name: value
+                for name, value in body.items()
+                if value is not None and not (value == -1 and name in _UNSET_BY_MINUS_1)
+            }
         return body
 
     @model_validator(mode="after")
@@ -170,7 +192,6 @@ class ChatCompletion(Sampling):
                     400,
                     "unsupported",
                     f"{name} is not supported by this server{_INSTEAD.get(name, '')}",
-                    type="invalid_request_error",
                     param=name,
                 )
         if more := len(notices[_MOST_NOTICES:]):

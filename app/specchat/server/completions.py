@@ -36,8 +36,16 @@ class CompletionHandlers:
         self._service = service
 
     async def models(self, request: Request) -> Response:
-        model = {"id": self._service.name, "object": "model", "owned_by": "specchat", "created": 0}
-        return JSONResponse({"object": "list", "data": [model]})
+        return JSONResponse({"object": "list", "data": [self._model()]})
+
+    async def model(self, request: Request) -> Response:
+        if request.path_params["name"] != self._service.name:
+            message = f"there is no such model: this server has {self._service.name}"
+            raise Refusal(404, "model_not_found", message, param="model")
+        return JSONResponse(self._model())
+
+    def _model(self) -> dict[str, Any]:
+        return {"id": self._service.name, "object": "model", "owned_by": "specchat", "created": 0}
 
     async def create(self, request: Request) -> Response:
         service = self._service
@@ -45,9 +53,9 @@ class CompletionHandlers:
         notices, sampling = wanted.check(), wanted.sampling(service.profile)
         if wanted.model not in (None, service.name):
             notices.append(f"model: this server has only {service.name}, which answers")
-        check_ids(list(sampling.logit_bias), service.model.vocab.size)
+        check_ids(list(sampling.logit_bias), service.model.vocab.size, "logit_bias")
         prompt = await asyncio.to_thread(self._encode, wanted)
-        service.room(len(prompt))
+        self._check_room(len(prompt))
         service.require_place()
         form = wanted.form
         grammar = None if form is None else await service.grammar(form, len(prompt))
@@ -65,12 +73,21 @@ class CompletionHandlers:
         finally:
             completion.close()
 
+    def _check_room(self, n: int) -> None:
+        """Raises Refusal, 400, in the words that clients look for, where `n` tokens fill all."""
+        if n >= (n_ctx := self._service.model.n_ctx):
+            message = (
+                f"This model's maximum context length is {n_ctx} tokens. However, your messages "
+                f"resulted in {n} tokens, which leaves no room for an answer."
+            )
+            raise Refusal(400, "context_length_exceeded", message, param="messages")
+
     def _encode(self, wanted: ChatCompletion) -> list[int]:
         turns = wanted.turns(self._service.profile)
         try:
             return encode_chat(self._service.model.chat_template, turns, self._service.model.vocab)
         except TemplateError as error:
-            raise Refusal(400, "template", str(error)) from None
+            raise Refusal(400, "template", str(error), param="messages") from None
 
 
 class _Completion:

@@ -39,13 +39,15 @@ class Keys:
                 )
             return ""
         scheme, _, given = headers.get("authorization", "").partition(" ")
+        if not scheme:  # as Anthropic's clients send it
+            scheme, given = "bearer", headers.get("x-api-key", "")
         given_hash = _hash(given.strip())
         matches = [hmac.compare_digest(given_hash, known) for known in self._hashes]
         if scheme.lower() != "bearer" or not any(matches):
             raise Refusal(
                 401,
                 "key",
-                "a valid bearer key is needed in the Authorization header",
+                "a valid key is needed: Authorization: Bearer KEY, or x-api-key: KEY",
                 headers={"WWW-Authenticate": "Bearer"},
             )
         return given_hash.hex()[:16]

@@ -43,6 +43,7 @@ def description() -> dict[str, Any]:
         },
         "security": [{"key": []}, {}],
         "paths": {
+            "/": {"get": _operation("That a server is here", {"200": "text/plain"})},
             "/health": {
                 "get": _operation(
                     "Whether the server can answer",
@@ -91,6 +92,14 @@ def description() -> dict[str, Any]:
                 ),
             },
             "/v1/models": {"get": _operation("Models, in OpenAI's format", {"200": JSON})},
+            "/v1/models/{name}": {
+                "parameters": [_path("name")],
+                "get": _operation(
+                    "A model, in OpenAI's format",
+                    {"200": JSON},
+                    errors={"404": "this server has another model"},
+                ),
+            },
             "/v1/chat/completions": {
                 "post": _operation(
                     "A chat completion; with `stream`, server-sent events",

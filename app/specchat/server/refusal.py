@@ -9,9 +9,14 @@ from starlette.responses import JSONResponse
 
 from specchat.errors import SpecchatError
 
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
 
 class Refusal(SpecchatError):  # noqa: N818
-    """Raised by handlers; becomes the response `{"error": {"code", "message", …}}`."""
+    """Raised by handlers; becomes `{"error": {"code", "message", "type", "param", …}}`.
+
+    `type` is OpenAI's word for the status; `param` the field of the request that is wrong, or None.
+    """
 
     def __init__(
         self,
@@ -19,13 +24,16 @@ class Refusal(SpecchatError):  # noqa: N818
         code: str,
         message: str,
         *,
+        param: str | None = None,
         headers: Mapping[str, str] | None = None,
         **details: Any,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.headers = headers
-        self.body = {"error": {"code": code, "message": message, **details}}
+        kind = "server_error" if status >= 500 else _TYPES.get(status, "invalid_request_error")
+        error = {"code": code, "message": message, "type": kind, "param": param}
+        self.body = {"error": {**error, **details}}
 
     def response(self) -> JSONResponse:
         return JSONResponse(self.body, self.status, self.headers)

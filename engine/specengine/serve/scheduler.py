@@ -233,7 +233,10 @@ class Scheduler:
             self._running.append(_Running(generation, place, missing))
 
     def _ready(self) -> tuple[list[_Running], float | None]:
-        """Who has work now; if nobody, seconds until the first has lost its patience."""
+        """Who has work now; if nobody, seconds until the first has lost its patience.
+
+        Nobody may be patient at a place that others wait for.
+        """
         now = self._clock()
         ready: list[_Running] = []
         wait: float | None = None
@@ -241,7 +244,7 @@ class Scheduler:
             generation = running.generation
             left = generation.committed_at + generation.patience_s - now
             waits = generation.takes_hints and not generation.next_hints(1)
-            if running.missing > 1 or left <= 0 or not waits:
+            if running.missing > 1 or left <= 0 or not waits or self._waiting:
                 ready.append(running)
             else:
                 wait = left if wait is None else min(wait, left)

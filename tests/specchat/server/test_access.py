@@ -32,11 +32,13 @@ def test_keys_limits_and_logs(tiny_model: Path, caplog: pytest.LogCaptureFixture
     caplog.set_level(logging.INFO, "specchat.server")
     with running_server(tiny_model, keys=(KEY, OTHER), limits=limits) as server:
         with server.client() as client:
-            assert client.get("/health").status_code == 200
+            assert client.get("/").status_code == client.get("/health").status_code == 200
             for path in ("/specchat/v1/info", "/metrics", "/v1/models", "/openapi.json"):
                 assert client.get(path).status_code == 401
             assert client.get("/v1/models", headers=bearer(KEY + "x")).status_code == 401
             assert client.get("/v1/models", headers=bearer(OTHER)).status_code == 200
+            assert client.get("/v1/models", headers={"x-api-key": OTHER}).status_code == 200
+            assert client.get("/v1/models", headers={"x-api-key": "x"}).status_code == 401
             own = client.post(SESSIONS, json=NEW, headers=bearer(KEY)).json()["session"]
             assert client.post(SESSIONS, json=NEW, headers=bearer(KEY)).status_code == 201
             for session in server.service.sessions._all.values():

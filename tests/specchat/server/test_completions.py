@@ -16,6 +16,7 @@ from specchat.server.app import make_app
 from support.verify_server import VerifyServer
 
 ASK = {"messages": [{"role": "user", "content": "Count to five."}], "max_tokens": 12, "seed": 3}
+LONG = [{"role": "user", "content": "long " * 600}]
 
 
 @pytest.fixture(autouse=True)
@@ -90,18 +91,25 @@ async def test_an_answer_that_nobody_waits_for_is_given_up(server: VerifyServer)
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
+    ("body", "code", "param"),
     [
-        ({"messages": []}, 400),
-        ({"messages": [{"role": "robot", "content": "hi"}]}, 400),
-        ({"messages": [{"role": "user", "content": "long " * 600}]}, 413),
-        ({"messages": ASK["messages"], "temperature": -1}, 400),
+        ({"messages": []}, "invalid", "messages"),
+        ({"messages": [{"role": "robot", "content": "hi"}]}, "invalid", "messages"),
+        ({"messages": [{"role": "user"}]}, "invalid", "messages"),
+        ({"messages": LONG}, "context_length_exceeded", "messages"),
+        ({"messages": ASK["messages"], "logit_bias": {"999999": 1}}, "token", "logit_bias"),
+        ({"messages": ASK["messages"], "temperature": -1}, "invalid", "temperature"),
+        ({"messages": ASK["messages"], "stop": 3}, "invalid", "stop"),
     ],
 )
-def test_what_cannot_be_answered_is_refused(
-    client: httpx.Client, body: dict[str, Any], status: int
+def test_what_cannot_be_answered_is_refused_in_the_protocols_shape(
+    client: httpx.Client, body: dict[str, Any], code: str, param: str
 ) -> None:
-    assert client.post("/v1/chat/completions", json=body).status_code == status
+    response = client.post("/v1/chat/completions", json=body)
+    error = response.json()["error"]
+    assert response.status_code == 400
+    assert (error["code"], error["param"]) == (code, param)
+    assert error["type"] == "invalid_request_error"
 
 
 def test_an_answer_cut_inside_a_character_ends_before_it(
@@ -174,3 +182,60 @@ def test_what_would_slow_every_token_or_swell_the_answer_is_bounded(client: http
     whole = client.post("/v1/chat/completions", json={**ASK, "max_tokens": 1, **unknown}).json()
     assert len(whole["notices"]) == 21
     assert whole["notices"][-1] == "980 more options are ignored"
+
+
+@pytest.mark.parametrize(
+    "unset",
+    [
+        *({name: None} for name in ("temperature", "top_p", "presence_penalty", "stop", "stream")),
+        *({name: None} for name in ("stream_options", "frequency_penalty", "response_format")),
+        {"stream_options": {"include_usage": None}},
+        {"max_tokens": -1, "max_completion_tokens": 12},
+        {"max_completion_tokens": -1},
+    ],
+    ids=str,
+)
+def test_what_clients_send_for_unset_is_unset(client: httpx.Client, unset: dict[str, Any]) -> None:
+    plain = client.post("/v1/chat/completions", json=ASK).json()
+    answered = client.post("/v1/chat/completions", json={**ASK, **unset}).json()
+    assert answered["choices"] == plain["choices"]
+    assert "notices" not in answered
+
+
+def test_a_seed_of_minus_1_is_any(client: httpx.Client) -> None:
+    asked = {**ASK, "seed": -1, "temperature": 2.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
+    texts = {
+        client.post("/v1/chat/completions", json=asked).json()["choices"][0]["message"]["content"]
+        for _ in range(3)
+    }
+    assert len(texts) > 1  # 12 tokens of a flat distribution over a vocabulary
+
+
+def test_content_may_come_in_parts_and_an_assistants_not_at_all(client: httpx.Client) -> None:
+    def tokens(*messages: dict[str, Any]) -> int:
+        whole = client.post("/v1/chat/completions", json={**ASK, "messages": messages}).json()
+        return int(whole["usage"]["prompt_tokens"])
+
+    system, user = "Be brief.", {"role": "user", "content": "Count to five."}
+    parts = [{"type": "text", "text": "Be "}, {"type": "text", "text": "brief."}]
+    assert tokens({"role": "developer", "content": parts}, user) == tokens(
+        {"role": "system", "content": system}, user
+    )
+    silent = {"role": "assistant"}
+    assert tokens(user, silent, user) == tokens(user, {**silent, "content": None}, user)
+
+
+def test_an_image_is_refused_by_name(client: httpx.Client) -> None:
+    parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {}}]
+    body = {**ASK, "messages": [{"role": "user", "content": parts}]}
+    error = client.post("/v1/chat/completions", json=body).json()["error"]
+    assert error["message"] == "messages.0: image_url is not supported: this server reads text"
+    assert error["param"] == "messages"
+
+
+def test_a_model_is_found_by_its_name_alone(client: httpx.Client) -> None:
+    (listed,) = client.get("/v1/models").json()["data"]
+    assert client.get(f"/v1/models/{listed['id']}").json() == listed
+    missing = client.get("/v1/models/org/other")
+    assert missing.status_code == 404
+    assert missing.json()["error"]["code"] == "model_not_found"

@@ -19,7 +19,7 @@ def test_the_written_description_is_the_served_one(client: httpx.Client) -> None
 
 def test_every_route_is_described(server: VerifyServer) -> None:
     routes = {
-        (route.path, method.lower())  # type: ignore[attr-defined]
+        (route.path_format, method.lower())  # type: ignore[attr-defined]
         for route in make_app(server.service).routes
         for method in route.methods - {"HEAD"}  # type: ignore[attr-defined]
     }

@@ -173,6 +173,16 @@ def test_an_end_token_among_the_hints_ends_the_answer_there() -> None:
     assert server.ended("a") == Ended("stop", end_token=2)
 
 
+def test_nobody_is_patient_at_a_place_that_others_wait_for() -> None:
+    server = Server(n_sequences=1)
+    server.ask("a", [1, 2, 3], 4, patience_s=60.0)
+    server.run()
+    assert len(server.said("a")) == 1
+    server.ask("b", [1, 2, 3], 1)
+    server.run()
+    assert (len(server.said("a")), len(server.said("b"))) == (4, 1)
+
+
 def test_patience_waits_for_hints_and_then_goes_alone() -> None:
     server = Server()
     generation = server.ask("a", [1, 2, 3], 10, patience_s=2.0)
