@@ -9,6 +9,7 @@ from threading import Event
 
 import httpx
 
+from specchat.backends.cheaper_drafts import cheaper
 from specchat.backends.openai_chat.server import ChatClient, choose_model
 from specchat.backends.preparation import draft_method, fetch, require_llama
 from specchat.backends.scoring.pair import ENGINES, ScoringServer
@@ -53,6 +54,8 @@ def prepare_other(
     keys: Keys,
     on_event: Callable[[Progress], None],
     cancel: Event,
+    *,
+    convert_drafts: bool,
 ) -> PreparedScoring | PreparedChat:
     """As `prepare_remote`, where no verify server listens."""
     address = parse_address(profile.target)
@@ -62,12 +65,14 @@ def prepare_other(
     if (name := profile.draft_model) is None:
         why = NO_DRAFT_MODEL if (profile.draft or "none") != "none" else None
         return PreparedChat(chat.client, chat.model, why)
-    draft = fetch(name, registry, on_event, cancel)
+    draft = read_draft(fetch(name, registry, on_event, cancel))
     network.call(chat.client.close())
     on_event(Progress("load", 0, 0, f"whether {server.model} can verify drafts"))
     use_extra_bufts = require_llama()
-    try_out(read_draft(draft), on_event=on_event, cancel=cancel)
-    return PreparedScoring(server, draft, draft_method(profile, True), use_extra_bufts)
+    try_out(draft, on_event=on_event, cancel=cancel)
+    if convert_drafts:
+        draft = cheaper(draft, use_extra_bufts=use_extra_bufts, on_event=on_event, cancel=cancel)
+    return PreparedScoring(server, draft.path, draft_method(profile, True), use_extra_bufts)
 
 
 async def _connect(

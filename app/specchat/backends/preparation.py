@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 
+from specchat.backends.cheaper_drafts import cheaper
 from specchat.backends.trials import try_out
 from specchat.config import locations
 from specchat.config.installation import explain_probe
@@ -54,6 +55,7 @@ def prepare(
     offline: bool | None = None,
     gpu_layers: GpuLayers = GpuLayers(),  # noqa: B008, it is immutable
     freed: Mapping[str, int] | None = None,
+    convert_drafts: bool = False,
 ) -> PreparedPair:
     """Fetch what is missing and refuse what cannot work, before llama.cpp sees any of it.
 
@@ -80,6 +82,10 @@ def prepare(
             tried(target, draft)
         else:
             tried(draft)
+            if convert_drafts and draft.path != target.path:
+                draft = cheaper(
+                    draft, use_extra_bufts=use_extra_bufts, on_event=on_event, cancel=cancel
+                )
         return draft.path, vocabularies
 
     target = read_target(fetch(profile.target, registry, on_event, cancel, offline=offline))

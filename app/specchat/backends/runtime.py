@@ -56,13 +56,15 @@ class Runtime:
         n_threads: int | None = None,
         gpu_layers: GpuLayers = GpuLayers(),  # noqa: B008, it is immutable
         offline: bool = False,
+        convert_drafts: bool = False,
         earlier: Callable[[str], Sequence[Sequence[int]]] | None = None,
         remote: RemoteOptions | None = None,
         states: KeptStates | None = None,
         reads_ahead: bool = False,
     ) -> None:
-        """`offline`: connect to nothing, whatever the environment says. `earlier`: token ids of
-        earlier answers of the target with that name, to draft from; called in the engine thread.
+        """`offline`: connect to nothing, whatever the environment says. `convert_drafts`: to a
+        cheaper type, where that is faster. `earlier`: token ids of earlier answers of the target
+        with that name, to draft from; called in the engine thread.
         `states`: where the caches of chats are kept. `reads_ahead`: see `read_ahead`.
         """
         self.profile: Profile | None = None
@@ -70,6 +72,7 @@ class Runtime:
         self._n_threads = n_threads
         self._gpu_layers = gpu_layers
         self._offline = offline
+        self._convert_drafts = convert_drafts
         self._earlier = earlier
         self._costs = CostStore(locations.pass_costs_file(), n_threads)
         self._cancel_loading = threading.Event()
@@ -110,6 +113,7 @@ class Runtime:
             offline=self._offline or None,
             gpu_layers=self._gpu_layers,
             freed=self.gpu_bytes,
+            convert_drafts=self._convert_drafts,
         )
 
         def open_() -> LocalBackend:
@@ -251,7 +255,14 @@ class Runtime:
             )
         network = self._network = self._network or NetworkThread()
         ready = await asyncio.to_thread(
-            prepare_remote, profile, self._registry, network, keys, on_event, self._cancel_loading
+            prepare_remote,
+            profile,
+            self._registry,
+            network,
+            keys,
+            on_event,
+            self._cancel_loading,
+            convert_drafts=self._convert_drafts,
         )
 
         if isinstance(ready, PreparedRemote) and (served := ready.model.profile) is not None:

@@ -50,6 +50,7 @@ class Plan:
     threads: int | None = None
     gpu_layers: GpuLayers = field(default_factory=GpuLayers)
     offline: bool = False
+    convert_drafts: bool = False
 
 
 class Watcher:
@@ -105,7 +106,11 @@ async def run(
     system = [] if plan.profile.system is None else [Turn("system", plan.profile.system)]
     async with AsyncExitStack() as stack:
         runtime = Runtime(
-            registry, n_threads=plan.threads, gpu_layers=plan.gpu_layers, offline=plan.offline
+            registry,
+            n_threads=plan.threads,
+            gpu_layers=plan.gpu_layers,
+            offline=plan.offline,
+            convert_drafts=plan.convert_drafts,
         )
         stack.push_async_callback(runtime.close)
         await runtime.load(plan.profile, watcher.load)

@@ -26,6 +26,7 @@ from specengine.core.events import Progress
 _WORDS = {
     "download": "{}",
     "load": "loading {}",
+    "convert": "converting {}",
     "measure": "measuring {}",
     "prompt": "reading {}",
     "wait": "waiting: {}",

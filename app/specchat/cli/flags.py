@@ -58,6 +58,7 @@ def runtime_of(
         n_threads=settings.threads,
         gpu_layers=settings.gpu,
         offline=settings.offline,
+        convert_drafts=settings.convert_drafts,
         earlier=earlier,
         remote=RemoteOptions(
             settings.patience_ms,

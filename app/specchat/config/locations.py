@@ -56,6 +56,11 @@ def states_dir() -> Path:
     return cache_dir() / "states"
 
 
+def drafts_dir() -> Path:
+    """Draft models, converted to a cheaper type."""
+    return cache_dir() / "drafts"
+
+
 def pass_costs_file() -> Path:
     """What passes of the models cost on this machine."""
     return cache_dir() / "pass-costs.json"

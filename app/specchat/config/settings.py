@@ -61,6 +61,11 @@ class Settings(BaseSettings):
     earlier_answers: bool = True
     """Draft from the answers in earlier chats, too; changes the speed, never the text."""
 
+    convert_drafts: bool = True
+    """Convert a draft model once to the type that is cheapest on this computer, if drafting gets
+    faster by it; takes disk space, never changes the text.
+    """
+
     offline: bool = False
     """Make no network connection: use only models that are on this computer."""
 

@@ -248,6 +248,8 @@ def check_disk() -> Check:
     folder = locations.models_dir()
     free = shutil.disk_usage(nearest(folder)).free
     detail = f"{readable_size(free)} free for models at {folder}"
+    if converted := sum(file.stat().st_size for file in locations.drafts_dir().glob("*.gguf")):
+        detail += f", {readable_size(converted)} of converted drafts in {locations.drafts_dir()}"
     if free < LITTLE_DISK:
         remedy = (
             "specchat models rm NAME, or keep models on another disk: SPECCHAT_MODELS_DIR=FOLDER"

@@ -41,7 +41,13 @@ async def measure_again(on_event: Callable[[Progress], None]) -> None:
     Raises SpecchatError or SpecEngineError, also where the models are not on this computer.
     """
     settings, registry = load_settings(), load_registry(locations.registry_file())
-    runtime = Runtime(registry, n_threads=settings.threads, gpu_layers=settings.gpu, offline=True)
+    runtime = Runtime(
+        registry,
+        n_threads=settings.threads,
+        gpu_layers=settings.gpu,
+        offline=True,
+        convert_drafts=settings.convert_drafts,
+    )
     try:
         await runtime.load(registry.profile(settings.profile), on_event)
         await runtime.run(lambda pair: pair.calibrate(anew=True))

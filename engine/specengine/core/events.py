@@ -24,7 +24,7 @@ class Progress:
     it. `label` names the file, the model, or what is measured; with "wait", what is waited for.
     """
 
-    stage: Literal["download", "load", "measure", "prompt", "wait"]
+    stage: Literal["download", "load", "convert", "measure", "prompt", "wait"]
     done: int
     total: int
     label: str

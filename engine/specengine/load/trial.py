@@ -99,7 +99,7 @@ class Trial:
 
     @property
     def _key(self) -> str:
-        parts = [_VERSION, build_key(), *self._flags, *(_digest(gguf) for gguf in self._files)]
+        parts = [_VERSION, build_key(), *self._flags, *(digest_of(gguf) for gguf in self._files)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -121,7 +121,7 @@ def _judge(end: ChildEnd) -> tuple[str, bool]:
     return f"a process that tried its chat template {end.death}", end.lasting
 
 
-def _digest(gguf: GGUF) -> str:
+def digest_of(gguf: GGUF) -> str:
     """Of all that decides what llama.cpp does: the header, and how long the file is."""
     with gguf.path.open("rb") as file:
         header = file.read(gguf.data_start)

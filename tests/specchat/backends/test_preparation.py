@@ -17,6 +17,7 @@ from specengine.core.events import Progress
 from specengine.files.gguf import GGUF, read_gguf
 from specengine.llama import extensions
 from specengine.llama.probe import ProbeResult
+from specengine.load.cheaper_draft import CheaperDraft
 from support.eagle3_heads import random_head
 from support.gguf_files import WORDS, write_gguf
 from support.head_files import write_head
@@ -97,6 +98,25 @@ def test_a_mask_token_in_the_registry_lets_a_model_draft_in_one_pass(tmp_path: P
     own.write_text(text.replace("= 7", f"= {len(WORDS)}"), encoding="utf-8")
     with pytest.raises(ModelFileError, match="mask token 62 of same"):
         prepared(load_registry(own))
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_a_draft_model_is_converted_where_that_pays(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pays: bool
+) -> None:
+    converted = read_gguf(write_gguf(tmp_path / "cheap.gguf", tokens=WORDS))
+    monkeypatch.setattr(CheaperDraft, "is_worth_trying", True)
+    monkeypatch.setattr(CheaperDraft, "find", lambda self, **how: converted if pays else None)
+    told: list[Progress] = []
+    profile = select_profile(registry, Settings(), profile="pair")
+    ready = prepare(profile, registry, told.append, Event(), convert_drafts=True)
+    assert drafting(ready) == ("cheap.gguf" if pays else "same.gguf", "cascade")
+    assert [event.label for event in told if event.stage == "convert"] == [
+        "same.gguf as Q4_0, this first time"
+    ]
+    itself = profile.model_copy(update={"draft": "big"})
+    ready = prepare(itself, registry, told.append, Event(), convert_drafts=True)
+    assert drafting(ready)[0] == "big.gguf"  # which is loaded anyway
 
 
 def test_a_draft_model_of_another_vocabulary_is_taken_too(registry: Registry) -> None:

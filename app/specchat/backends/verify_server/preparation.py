@@ -9,6 +9,7 @@ from threading import Event
 
 import httpx
 
+from specchat.backends.cheaper_drafts import cheaper
 from specchat.backends.other_servers import PreparedChat, PreparedScoring, prepare_other
 from specchat.backends.preparation import draft_method, fetch, require_llama
 from specchat.backends.trials import try_out
@@ -48,6 +49,8 @@ def prepare_remote(
     keys: Keys,
     on_event: Callable[[Progress], None],
     cancel: Event,
+    *,
+    convert_drafts: bool = False,
 ) -> PreparedRemote | PreparedScoring | PreparedChat:
     """Connect to the target that `profile` names, and fetch what is missing to draft for it.
 
@@ -57,7 +60,9 @@ def prepare_remote(
     address = parse_address(profile.target)
     connected = network.call(_connect(address, keys))
     if connected is None:
-        return prepare_other(profile, registry, network, keys, on_event, cancel)
+        return prepare_other(
+            profile, registry, network, keys, on_event, cancel, convert_drafts=convert_drafts
+        )
     server, model = connected
     on_event(Progress("load", 0, 0, f"the vocabulary of {model.name}"))
     vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))
@@ -70,6 +75,10 @@ def prepare_remote(
     try_vocabulary(vocabulary, on_event, cancel)
     if draft is not None:
         try_out(draft, on_event=on_event, cancel=cancel)
+        if convert_drafts:
+            draft = cheaper(
+                draft, use_extra_bufts=use_extra_bufts, on_event=on_event, cancel=cancel
+            )
     return PreparedRemote(
         server,
         model,

@@ -115,4 +115,5 @@ def _plan(subject: Subject, flags: Mapping[str, Any]) -> Plan:
         threads=settings.threads,
         gpu_layers=settings.gpu,
         offline=settings.offline,
+        convert_drafts=settings.convert_drafts,
     )

@@ -76,6 +76,8 @@ def progress_content(event: Progress) -> Content:
             text = f"downloading {label}  {readable_size(event.done)}{of_all}"
         case "load":
             text = f"loading {label}"
+        case "convert":
+            text = f"converting {label}"
         case "measure":
             text = f"measuring {label}"
         case "prompt":
