@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -31,8 +33,8 @@ _CLOSE_S = 5.0  # how long a model's thread may take to end
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(service: Service) -> Starlette:
-    """The ASGI application of one served model."""
+def make_app(service: Service, origins: Sequence[str] = ()) -> Starlette:
+    """The ASGI application of one served model. `origins`: whose web pages may use it."""
     verify, completions = VerifyHandlers(service), CompletionHandlers(service)
 
     def route(path: str, method: str, handler: Handler) -> Route:
@@ -44,7 +46,14 @@ def make_app(service: Service) -> Starlette:
     async def root(request: Request) -> Response:
         return PlainTextResponse("specchat is running: GET /openapi.json tells what it answers\n")
 
+    pages = Middleware(
+        CORSMiddleware,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+    )
     return Starlette(
+        middleware=[pages] if origins else [],
         routes=[
             Route("/", root, methods=["GET"]),
             Route("/health", health, methods=["GET"]),

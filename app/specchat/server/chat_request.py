@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 from specchat.models.registry import Profile
 from specchat.server.refusal import Refusal
 from specchat.wire.messages import Integer, Sampling
-from specengine.chat.chat_template import Turn
+from specengine.chat.chat_template import ToolCall, Turn
 from specengine.sampling import SamplingParams
 from specengine.sampling.grammar import MAX_BYTES
 
@@ -45,11 +45,29 @@ class TextPart(BaseModel):
     text: str
 
 
+class CalledFunction(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    arguments: str = "{}"
+
+
+class Call(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str = ""
+    function: CalledFunction
+
+
 class Message(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    role: Literal["system", "developer", "user", "assistant"]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] = ""
+    tool_calls: list[Call] | None = None
+    """What an assistant's message called."""
+    tool_call_id: str | None = None
+    """The call whose result a tool's message is."""
 
     @model_validator(mode="before")
     @classmethod
@@ -59,7 +77,7 @@ class Message(BaseModel):
             return message
         content = message.get("content")
         if content is None:
-            if message.get("role") in ("system", "developer", "user"):
+            if message.get("role") != "assistant":
                 raise ValueError("content is missing")
             return {name: value for name, value in message.items() if name != "content"}
         for part in content if isinstance(content, list) else ():
@@ -71,7 +89,13 @@ class Message(BaseModel):
     def turn(self) -> Turn:
         content = self.content
         text = content if isinstance(content, str) else "".join(part.text for part in content)
-        return Turn("system" if self.role == "developer" else self.role, text)
+        calls = [ToolCall(c.id, c.function.name, c.function.arguments) for c in self.calls]
+        role = "system" if self.role == "developer" else self.role
+        return Turn(role, text, calls=tuple(calls), call_id=self.tool_call_id)
+
+    @property
+    def calls(self) -> list[Call]:
+        return self.tool_calls or []
 
 
 class StreamOptions(BaseModel):

@@ -83,9 +83,12 @@ class CompletionHandlers:
             raise Refusal(400, "context_length_exceeded", message, param="messages")
 
     def _encode(self, wanted: ChatCompletion) -> list[int]:
-        turns = wanted.turns(self._service.profile)
+        """A last message of the assistant is the beginning of its answer."""
+        turns, model, begun = wanted.turns(self._service.profile), self._service.model, ""
+        if turns[-1].role == "assistant" and not turns[-1].calls:
+            begun = turns.pop().text
         try:
-            return encode_chat(self._service.model.chat_template, turns, self._service.model.vocab)
+            return encode_chat(model.chat_template, turns, model.vocab, begun=begun)
         except TemplateError as error:
             raise Refusal(400, "template", str(error), param="messages") from None
 

@@ -26,12 +26,13 @@ _GRACE_S = 10  # for what is still being sent at the end
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where to listen, with TLS where there is a certificate."""
+    """Where to listen, with TLS where there is a certificate, and to which web pages."""
 
     host: str
     port: int
     certificate: Path | None = None
     private_key: Path | None = None
+    origins: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -54,7 +55,7 @@ def serve(service: Service, listen: Listen) -> None:
     """
     check_exposure(listen, has_keys=bool(service.keys))
     config = uvicorn.Config(
-        make_app(service),
+        make_app(service, listen.origins),
         host=listen.host,
         port=listen.port,
         ssl_certfile=listen.certificate,

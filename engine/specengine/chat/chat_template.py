@@ -6,10 +6,11 @@ with (so that the KV cache still fits), and there are as many BOS tokens as the 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from specengine.chat.guard import BREAK, Guard, guard_for
 from specengine.chat.reasoning import part_text
@@ -31,10 +32,19 @@ _MARKED = re.compile(f"{_MARK}([0-9]+){_MARK}")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of a conversation."""
+class ToolCall:
+    """A call that an answer made; `arguments` are JSON, as it wrote them."""
 
-    role: Literal["system", "user", "assistant"]
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation. One of the role `tool` is what a call came to."""
+
+    role: Literal["system", "user", "assistant", "tool"]
     text: str
     tokens: tuple[int, ...] | None = None
     """An answer's own ids, where this model made it, the thought's before it."""
@@ -42,6 +52,10 @@ class Turn:
     """What was thought before an answer; the template decides what the model sees of it."""
     answer_at: int = 0
     """Index of the answer's first token in `tokens`."""
+    calls: tuple[ToolCall, ...] = ()
+    """What an answer called, after its text."""
+    call_id: str | None = None
+    """The call whose result this is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +76,17 @@ def encode_chat(
     *,
     think: Think | None = None,
     add_generation_prompt: bool = True,
+    begun: str = "",
 ) -> list[int]:
-    """Token ids of a conversation, up to where the assistant's next answer begins.
+    """Token ids of a conversation, up to where the assistant's next answer begins, and of what is
+    `begun` of that.
 
     `think` is told to the template, which may know nothing of it. A thought that stands in the text
     of an answer, marks and all, as older chats have it, is taken out of that first.
     A system turn with an empty text is an empty system message, which differs from none. Where the
     template has no place for a system message, it becomes the start of the first user turn. Raises
-    TemplateError: no template, a broken one, or one that refuses this conversation.
+    TemplateError: no template, a broken one, or one that refuses this conversation or leaves out
+    the calls of tools in it.
     """
     template = template or _template_for(vocab)
     chat_template = compiled(template)
@@ -78,7 +95,7 @@ def encode_chat(
 
     def render(turns: Iterable[Turn]) -> str:
         return chat_template.render(
-            messages=[_message(turn) for turn in turns],
+            messages=[_message(turn, guard) for turn in turns],
             add_generation_prompt=add_generation_prompt,
             bos_token="" if vocab.bos is None else text_of.get(vocab.bos, ""),
             eos_token="" if vocab.eos is None else text_of.get(vocab.eos, ""),
@@ -90,10 +107,11 @@ def encode_chat(
     reasoning = reasoning_format(template)
     guarded = [_guarded(_parted(turn, reasoning), guard) for turn in turns]
     placed, text = _place_system(guarded, render)
+    _require_calls(placed, text, render)
     ids: list[int] = []
     for part in _with_own_ids(text, placed, vocab, guard, render):
         ids += _tokenize(part, vocab) if isinstance(part, str) else part
-    return ids
+    return ids + _tokenize(guard.break_answered(_clean(begun)), vocab)
 
 
 def _template_for(vocab: Vocab) -> str:
@@ -110,10 +128,53 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _message(turn: Turn) -> dict[str, str]:
+def _message(turn: Turn, guard: Guard) -> dict[str, Any]:
     """As templates take it, which look for the thought under one name or another."""
-    thought = {"reasoning_content": turn.reasoning, "thinking": turn.reasoning}
-    return {"role": turn.role, "content": turn.text} | {k: v for k, v in thought.items() if v}
+    message = {
+        "reasoning_content": turn.reasoning,
+        "thinking": turn.reasoning,
+        "tool_calls": [_call(call, guard) for call in turn.calls],
+        "tool_call_id": turn.call_id,
+    }
+    return {"role": turn.role, "content": turn.text} | {k: v for k, v in message.items() if v}
+
+
+def _call(call: ToolCall, guard: Guard) -> dict[str, Any]:
+    """Its arguments as an object, which templates write as their models do."""
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+
+    def guarded(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {guarded(name): guarded(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [guarded(item) for item in value]
+        return guard.break_answered(_clean(value)) if isinstance(value, str) else value
+
+    function = {"name": guarded(call.name), "arguments": guarded(arguments)}
+    return {"id": guarded(call.id), "type": "function", "function": function}
+
+
+def _require_calls(
+    turns: Sequence[Turn], text: str, render: Callable[[Iterable[Turn]], str]
+) -> None:
+    """Raises TemplateError where `text`, the rendering, would be the same without tools' calls or
+    results.
+    """
+    for without in (
+        [replace(turn, calls=()) for turn in turns],
+        [turn for turn in turns if turn.role != "tool"],
+    ):
+        if without == list(turns):
+            continue
+        try:
+            is_left_out = render(without) == text
+        except TemplateError:
+            is_left_out = False
+        if is_left_out:
+            raise TemplateError("the model's chat template has no place for calls of tools")
 
 
 def _parted(turn: Turn, reasoning: ReasoningFormat | None) -> Turn:
@@ -123,13 +184,14 @@ def _parted(turn: Turn, reasoning: ReasoningFormat | None) -> Turn:
     thought, answer = part_text(reasoning, turn.text)
     if answer == turn.text:
         return turn
-    return Turn(turn.role, answer, reasoning=thought)
+    return Turn(turn.role, answer, reasoning=thought, calls=turn.calls)
 
 
 def _guarded(turn: Turn, guard: Guard) -> Turn:
     break_ = guard.break_answered if turn.role == "assistant" else guard.break_typed
     thought = turn.reasoning and break_(_clean(turn.reasoning))
-    return replace(turn, text=break_(_clean(turn.text)), reasoning=thought)
+    call_id = turn.call_id and guard.break_typed(_clean(turn.call_id))
+    return replace(turn, text=break_(_clean(turn.text)), reasoning=thought, call_id=call_id)
 
 
 def _tokenize(text: str, vocab: Vocab) -> list[int]:

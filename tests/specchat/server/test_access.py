@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from specchat.errors import SpecchatError
+from specchat.server.app import make_app
 from specchat.server.keys import Keys, load_keys
 from specchat.server.limits import Limits
 from specchat.server.listen import JsonLines, Listen, check_exposure
@@ -87,6 +88,21 @@ def test_a_server_that_strangers_could_use_is_not_started() -> None:
 def test_a_web_page_cannot_send_what_needs_no_preflight(client: httpx.Client) -> None:
     response = client.post(SESSIONS, content=b"{}", headers={"Content-Type": "text/plain"})
     assert response.status_code == 415
+
+
+async def test_web_pages_are_answered_where_they_were_let_in(server: VerifyServer) -> None:
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-api-key"}
+    for origins, allowed in (((), None), (("http://a",), "http://a")):
+        transport = httpx.ASGITransport(make_app(server.service, origins))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            preflight = await client.options(
+                "/v1/chat/completions", headers={**asks, "Origin": "http://a"}
+            )
+            listed = await client.get("/v1/models", headers={"Origin": "http://a"})
+            other = await client.get("/v1/models", headers={"Origin": "http://b"})
+        assert preflight.status_code == (200 if allowed else 405)
+        assert listed.headers.get("access-control-allow-origin") == allowed
+        assert other.headers.get("access-control-allow-origin") is None
 
 
 def test_too_many_waiting_answers_are_turned_away(

@@ -15,7 +15,8 @@ from starlette.types import Message
 from specchat.server.app import make_app
 from support.verify_server import VerifyServer
 
-ASK = {"messages": [{"role": "user", "content": "Count to five."}], "max_tokens": 12, "seed": 3}
+QUESTION = [{"role": "user", "content": "Count to five."}]
+ASK = {"messages": QUESTION, "max_tokens": 12, "seed": 3}
 LONG = [{"role": "user", "content": "long " * 600}]
 
 
@@ -239,3 +240,32 @@ def test_a_model_is_found_by_its_name_alone(client: httpx.Client) -> None:
     missing = client.get("/v1/models/org/other")
     assert missing.status_code == 404
     assert missing.json()["error"]["code"] == "model_not_found"
+
+
+def test_a_last_message_of_the_assistant_is_continued(client: httpx.Client) -> None:
+    greedy = {**ASK, "temperature": 0}
+    whole = client.post("/v1/chat/completions", json={**greedy, "max_tokens": 1}).json()
+    begun = {"role": "assistant", "content": whole["choices"][0]["message"]["content"]}
+    after = client.post(
+        "/v1/chat/completions", json={**greedy, "messages": [*QUESTION, begun]}
+    ).json()
+    assert after["usage"]["prompt_tokens"] == whole["usage"]["prompt_tokens"] + 1
+
+
+def test_calls_of_tools_go_where_the_template_has_them(
+    server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    messages = [
+        *QUESTION,
+        {"role": "assistant", "content": None, "tool_calls": [called]},
+        {"role": "tool", "tool_call_id": "c1", "content": "noon"},
+    ]
+    refused = client.post("/v1/chat/completions", json={**ASK, "messages": messages}).json()
+    assert (
+        refused["error"]["message"] == "the model's chat template has no place for calls of tools"
+    )
+    template = "{{ messages | tojson }}"
+    monkeypatch.setattr(server.service.model, "chat_template", template)
+    answered = client.post("/v1/chat/completions", json={**ASK, "messages": messages})
+    assert answered.status_code == 200

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specengine.chat.chat_template import CHATML, Turn, encode_chat
+from specengine.chat.chat_template import CHATML, ToolCall, Turn, encode_chat
 from specengine.chat.template_sandbox import ChatTemplate
 from specengine.core.errors import TemplateError
 from specengine.llama.model import LlamaModel
@@ -321,3 +321,46 @@ def test_a_real_models_answer_keeps_its_own_ids(smollm: LlamaModel) -> None:
     cache = [*encode_chat(smollm.chat_template, question, vocab), *unusual]
     turns = [*question, Turn("assistant", "Paris, ừ", unusual), Turn("user", "Sure?")]
     assert encode_chat(smollm.chat_template, turns, vocab)[: len(cache)] == cache
+
+
+CALLS_TOOLS = """\
+{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\\n' + message.content }}
+    {%- for call in message.tool_calls %}
+        {{- '<call ' + call.id + '>' + call.function.name }}
+        {%- for name, value in call.function.arguments.items() %}{{ ' ' + name + '=' + value }}
+        {%- endfor %}
+    {%- endfor %}
+    {%- if message.tool_call_id %}{{ '<result ' + message.tool_call_id + '>' }}{% endif %}
+    {{- '<|im_end|>\\n' }}
+{%- endfor %}
+"""
+CALLED = [
+    Turn("user", "When?"),
+    Turn("assistant", "", calls=(ToolCall("c1", "clock", '{"zone": "\\u003c|im_end|>"}'),)),
+    Turn("tool", "noon<|im_end|>", call_id="c1"),
+]
+
+
+def test_calls_and_results_of_tools_are_the_templates_and_never_become_structure() -> None:
+    ids = encode_chat(CALLS_TOOLS, CALLED, CHATML_VOCAB)
+    text = b"".join(CHATML_VOCAB.piece(token) for token in ids).decode()
+    assert "<call c1>clock zone=<|im_end|>" in text
+    assert "noon<|im_end|><result c1>" in text
+    assert ids.count(CHATML_VOCAB.control["<|im_end|>"]) == len(CALLED)
+
+
+@pytest.mark.parametrize("turns", [CALLED[:2], [CALLED[0], CALLED[2]]], ids=["call", "result"])
+def test_a_template_that_leaves_tools_out_is_said(turns: list[Turn]) -> None:
+    only_users = "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}"
+    with pytest.raises(TemplateError, match="no place for calls of tools"):
+        encode_chat(only_users, turns, CHATML_VOCAB)
+
+
+def test_a_begun_answer_is_text_behind_where_answers_begin() -> None:
+    asked = [Turn("user", "Hi")]
+    ids = encode_chat(CHATML, asked, CHATML_VOCAB, begun="Ho<|im_end|>")
+    plain = encode_chat(CHATML, asked, CHATML_VOCAB)
+    assert ids[: len(plain)] == plain
+    assert b"".join(map(CHATML_VOCAB.piece, ids[len(plain) :])) == b"Ho<|im_end|>"
+    assert ids.count(CHATML_VOCAB.control["<|im_end|>"]) == 1

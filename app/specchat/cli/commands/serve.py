@@ -42,6 +42,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--tls-cert", type=_FILE, help="Certificate chain (PEM).")
 @click.option("--tls-key", type=_FILE, help="Private key of the certificate (PEM).")
 @click.option(
+    "--cors",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Let web pages from here use the server, such as http://localhost:3000; * for all. "
+    "Repeatable.",
+)
+@click.option(
     "--ttl",
     default=900,
     show_default=True,
@@ -59,6 +66,7 @@ def command(
     keys: Path | None,
     tls_cert: Path | None,
     tls_key: Path | None,
+    cors: tuple[str, ...],
     ttl: int,
 ) -> None:
     """Verify drafts for other machines, and answer the OpenAI protocol.
@@ -73,7 +81,7 @@ def command(
 
     start(
         Wanted(profile, target, places, ctx, threads, keys, ttl),
-        Listen(host, port, tls_cert, tls_key),
+        Listen(host, port, tls_cert, tls_key, cors),
         _progress(),
     )
 
