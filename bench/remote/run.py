@@ -22,7 +22,7 @@ from servers.specchat_serve import THREADS, cores, pinned, resolved, serving
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.verify_server import client as server
 from specchat.backends.verify_server.pair import RemoteOptions, RemotePair, wire_settings
-from specchat.backends.verify_server.preparation import PreparedRemote, prepare_remote
+from specchat.backends.verify_server.preparation import prepare_remote
 from specchat.backends.verify_server.stream import OnLoss, RemoteStream, Request
 from specchat.benchmark.errors import BenchmarkError
 from specchat.benchmark.room import require_room
@@ -212,7 +212,7 @@ class Client:
         stack.callback(network.close)
         profile = plan.profile.model_copy(update={"target": url})
         ready = prepare_remote(profile, registry, network, Keys(url), _nothing, threading.Event())
-        assert isinstance(ready, PreparedRemote)
+        assert ready is not None, "it is our own server"
         assert ready.draft is not None
         self.target, self.draft = ready.model.name, ready.draft
         self.passes = PassClock(ready.server.address, None)

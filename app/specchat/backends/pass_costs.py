@@ -55,7 +55,7 @@ class CostStore:
         }
 
     def here(self) -> dict[str, KeptCosts]:
-        """All that is known of passes on this machine, with so many threads, by
+        """All that is known of passes on this machine, with this number of threads, by
         `placement.costs_name`.
         """
         found = {}

@@ -61,7 +61,7 @@ def prepare(
 
     `gpu_layers` are wanted on GPUs, of whose memory `freed` bytes will be free by then.
     Blocks, for as long as a download takes. Raises SpecchatError or SpecEngineError with one line:
-    a file that is no chat model, ends the process, or has no vocabulary, a pair larger than
+    a file that is not a chat model, ends the process, or has no vocabulary, a pair larger than
     memory.
     """
     use_extra_bufts = require_llama()

@@ -15,11 +15,10 @@ from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.backend import Backend, Emit, Event
 from specchat.backends.kept_states import KeptStates
 from specchat.backends.local import LocalBackend
-from specchat.backends.opening import open_remote
+from specchat.backends.opening import Opening, prepare_server
 from specchat.backends.pass_costs import CostStore
 from specchat.backends.preparation import prepare
 from specchat.backends.verify_server.pair import RemoteOptions
-from specchat.backends.verify_server.preparation import PreparedRemote, prepare_remote
 from specchat.config import locations
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile, Registry
@@ -254,8 +253,8 @@ class Runtime:
                 "SPECCHAT_OFFLINE)"
             )
         network = self._network = self._network or NetworkThread()
-        ready = await asyncio.to_thread(
-            prepare_remote,
+        open_, served = await asyncio.to_thread(
+            prepare_server,
             profile,
             self._registry,
             network,
@@ -264,28 +263,22 @@ class Runtime:
             self._cancel_loading,
             convert_drafts=self._convert_drafts,
         )
-
-        if isinstance(ready, PreparedRemote) and (served := ready.model.profile) is not None:
+        if served is not None:
             profile = as_served(
                 profile, name=served.name, system=served.system, sampling=served.sampling
             )
-
-        def open_() -> Backend[Any]:
-            return open_remote(
-                ready,
-                network,
-                self._remote,
-                n_threads=self._n_threads,
-                gpu_layers=self._gpu_layers,
-                costs=self._costs,
-                abort=self._abort,
-                on_progress=_loading(on_event),
-            )
-
-        await self._swap(profile, open_)
+        how = Opening(
+            self._remote,
+            self._n_threads,
+            self._gpu_layers,
+            self._costs,
+            self._abort,
+            _loading(on_event),
+        )
+        await self._swap(profile, lambda: open_(how))
 
     async def _swap(self, profile: Profile, open_: Callable[[], Backend[Any]]) -> None:
-        """Put what `open_` loads in the place of what is loaded."""
+        """Replace what is loaded by what `open_` loads."""
 
         def swap() -> None:
             self._unload()

@@ -4,7 +4,7 @@ from specchat.errors import SpecchatError
 
 
 class GoneError(SpecchatError):
-    """What was stored is there no more: a message, its chat, or the file that all of it was in.
+    """What was stored is gone: a message, its chat, or the file that all of it was in.
 
     Whoever still has it in memory can store it anew.
     """

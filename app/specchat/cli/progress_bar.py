@@ -1,4 +1,4 @@
-"""The bar on standard error that progress is shown with; nothing where that is no terminal."""
+"""The bar on standard error that progress is shown with; nothing if that is not a terminal."""
 
 from __future__ import annotations
 

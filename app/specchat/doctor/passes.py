@@ -82,7 +82,7 @@ def _conditions(measured: Measurement, now: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """So many seconds in the largest unit that fits: `3 days`, `1 hour`."""
+    """`seconds` in the largest unit that fits: `3 days`, `1 hour`."""
     for unit, name in _UNITS:
         if seconds >= unit:
             count = int(seconds // unit)

@@ -237,7 +237,7 @@ def _validate(content: dict[str, Any], path: Path) -> _File:
 
 
 def _named(entries: Any) -> Any:
-    """Tell each entry of a table its own name; what is no table is left to validation."""
+    """Tell each entry of a table its own name; anything but a table is left to validation."""
     if not isinstance(entries, dict):
         return entries
     return {

@@ -44,7 +44,7 @@ def is_page(response: httpx.Response) -> bool:
 
 
 async def check(response: httpx.Response) -> None:
-    """Raises for what is no success, with the server's own words: TryAgainError, RemoteError."""
+    """Raises TryAgainError or RemoteError, with the server's own words, unless it succeeded."""
     url = response.request.url
     place = f"{url.scheme}://{url.netloc.decode()}{url.path}"
     if response.is_success:
@@ -94,7 +94,7 @@ def is_certificate_error(error: httpx.TransportError) -> bool:
 
 
 def json_of(response: httpx.Response) -> Any:
-    """Raises RemoteError for a body that is no JSON: a login page, say."""
+    """Raises RemoteError for a body that is not JSON, such as a login page."""
     try:
         return response.json()
     except ValueError:

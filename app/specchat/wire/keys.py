@@ -13,7 +13,7 @@ from specchat.wire.address import Address, is_url, parse_address
 
 VARIABLE = "SPECCHAT_KEY"
 _FILE = "keys"
-_KEYRING = "keyring"  # in the place of a key
+_KEYRING = "keyring"  # instead of a key
 _SERVICE = "specchat"
 
 

@@ -80,7 +80,7 @@ class Event(_Answer):
 class ListedModel(_Answer):
     id: str
     owned_by: str = ""
-    """Servers that are no company put their own name here: `vllm`, `sglang`, `llamacpp`."""
+    """Servers that people run themselves put their own name here: `vllm`, `sglang`, `llamacpp`."""
     max_model_len: Count | None = None
 
 

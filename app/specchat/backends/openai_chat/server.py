@@ -73,7 +73,7 @@ class ChatClient:
         self._client = new_client(address, key)
 
     async def models(self) -> list[ListedModel]:
-        """Raises RemoteError if this is no such server."""
+        """What the server lists. Raises RemoteError if it speaks another protocol."""
         response = await self._client.get(self.address.url("/v1/models"))
         await check(response)
         try:
@@ -128,7 +128,7 @@ async def choose_model(client: ChatClient) -> ListedModel:
 
 
 class ChatServer(Backend[Sequence[Turn]]):
-    """Answers in the place of a pair."""
+    """A target that answers by itself: no pair is loaded here."""
 
     support = Support(
         {*SAMPLING, "logit_bias", "max_tokens", "stop", "drafting"},

@@ -55,7 +55,7 @@ async def prove(client: ScoringClient, vocab: Vocab, template: str | None, model
     costs.observe(len(tokens) - 1, time.perf_counter() - started)
     require(_close(later.logprobs, whole.logprobs[2:]), "its scores change with where they begin")
     bare = await client.score(known, tokens, 0)  # some servers have a way of their own for that
-    require(_close(bare.logprobs, whole.logprobs), "its scores change with what is asked beside")
+    require(_close(bare.logprobs, whole.logprobs), "its scores change with what else is asked")
     drawn = await client.draw(known, 2)
     require(all(0 < d.p <= 1 for d in drawn), "it draws tokens that have no probability")
     await _check_vocabulary(client, vocab, template, model)
@@ -80,7 +80,9 @@ async def _continuation(
     async for token in client.stream(known, GREEDY, _LENGTH, top_n):
         said.append(token)
         at.append(time.perf_counter())
-    require(len(said) == _LENGTH, f"it says {len(said)} tokens where {_LENGTH} were asked for")
+    require(
+        len(said) == _LENGTH, f"it says {len(said)} tokens, not the {_LENGTH} that were asked for"
+    )
     if at[-1] > at[1]:
         costs.observe(1, (at[-1] - at[1]) / (_LENGTH - 2))
     return said

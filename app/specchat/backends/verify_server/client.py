@@ -111,7 +111,7 @@ class ConflictError(Exception):
 
 
 class GoneError(Exception):
-    """The session is no more."""
+    """The session does not exist any more."""
 
 
 class VerifyServer:
@@ -122,7 +122,7 @@ class VerifyServer:
         self._client = new_client(address, key)
 
     async def info(self) -> Info | None:
-        """What the server has; None if this is no verify server."""
+        """What the server has; None if this is not a verify server."""
         response = await self._client.get(self._url("/info"))
         if 400 <= response.status_code < 500 or is_page(response):
             # Something else, or a key is wrong: then the next request says so.

@@ -10,7 +10,6 @@ from threading import Event
 import httpx
 
 from specchat.backends.cheaper_drafts import cheaper
-from specchat.backends.other_servers import PreparedChat, PreparedScoring, prepare_other
 from specchat.backends.preparation import draft_method, fetch, require_llama
 from specchat.backends.trials import try_out
 from specchat.backends.verify_server.client import ServedModelInfo, VerifyServer
@@ -51,18 +50,17 @@ def prepare_remote(
     cancel: Event,
     *,
     convert_drafts: bool = False,
-) -> PreparedRemote | PreparedScoring | PreparedChat:
-    """Connect to the target that `profile` names, and fetch what is missing to draft for it.
+) -> PreparedRemote | None:
+    """Connect to the target that `profile` names, and fetch what is missing to draft for it; None
+    if something else than a verify server listens.
 
-    A server that cannot verify drafts is asked for its own answers. Blocks. Raises SpecchatError
-    or SpecEngineError with one line: nothing listens there, the draft model has another vocabulary.
+    Blocks. Raises SpecchatError or SpecEngineError with one line: nothing listens there, the draft
+    model has another vocabulary.
     """
     address = parse_address(profile.target)
     connected = network.call(_connect(address, keys))
     if connected is None:
-        return prepare_other(
-            profile, registry, network, keys, on_event, cancel, convert_drafts=convert_drafts
-        )
+        return None
     server, model = connected
     on_event(Progress("load", 0, 0, f"the vocabulary of {model.name}"))
     vocabulary = network.call(fetch_vocabulary(server, model.vocab_fingerprint))

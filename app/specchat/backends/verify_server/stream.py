@@ -100,7 +100,7 @@ class RemoteStream:
         self.lost: str | None = None
         """Why the answer is to go on without the target, for as long as it is out of reach."""
         self._cause: str | None = None
-        """Why there is no connection, while there is none."""
+        """Why the connection is lost, as long as it is."""
         self._task = network.start(self._run(), self._end)
 
     @property

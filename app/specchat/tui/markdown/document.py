@@ -54,7 +54,7 @@ class Document:
         self._close(self._splitter.close())
 
     def add_note(self, text: str) -> None:
-        """A remark that is no part of the message, below it."""
+        """Adds a remark below the message, which is not part of it."""
         note = Paragraph(Content.styled(text, _NOTE))
         self._blocks.append(note)
         if self._width:

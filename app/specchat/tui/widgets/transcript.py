@@ -15,7 +15,7 @@ from specchat.tui.conversation import Entry
 from specchat.tui.widgets.message import MessageView
 from specchat.tui.widgets.welcome import Welcome
 
-# So many messages are mounted at first, and so many more each time the person reaches the top.
+# How many messages are mounted at first, and each time the person reaches the top.
 PAGE = 40
 
 NoteKind = Literal["info", "error"]
