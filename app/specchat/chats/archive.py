@@ -41,7 +41,7 @@ class ArchivedChat(BaseModel):
         if any(not 0 <= token < 2**31 for message in self.messages for token in message.tokens):
             raise ValueError("a token id is out of range")
         if any(not _is_within(message) for message in self.messages):
-            raise ValueError("a message's unverified part begins beyond its end")
+            raise ValueError("a part of a message begins beyond its end")
         return self
 
 
@@ -75,6 +75,8 @@ def restore(store: ChatStore, archive: Archive) -> list[int]:
 
 
 def _is_within(message: Message) -> bool:
+    if not 0 <= message.answer_at <= len(message.tokens):
+        return False
     mark = message.unverified
     if mark is None:
         return True

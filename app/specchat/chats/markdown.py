@@ -57,7 +57,17 @@ def _branches(chat: Chat, tree: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def _section(message: Message, number: int) -> list[str]:
-    lines = [f"## {number}. {NAMES[message.role]}", "", message.text, ""]
+    lines = [f"## {number}. {NAMES[message.role]}", ""]
+    if message.reasoning:
+        lines += [
+            "<details><summary>Thought</summary>",
+            "",
+            message.reasoning,
+            "",
+            "</details>",
+            "",
+        ]
+    lines += [message.text, ""]
     facts = [message.model, _ENDINGS.get(message.status), _unverified(message)]
     facts += _speed(message.stats or {})
     if line := ", ".join(fact for fact in facts if fact):

@@ -44,7 +44,8 @@ class Message:
 
     `tokens` are the answer's own ids in the vocabulary of `model`, empty where unknown.
     `stats` is whatever JSON object was recorded with the answer. `unverified` is where the words of
-    a draft model begin that the target has not verified yet.
+    a draft model begin that the target has not verified yet. `reasoning` is what was thought before
+    the answer, whose own tokens begin at `answer_at`.
     """
 
     id: int
@@ -58,6 +59,8 @@ class Message:
     model: str | None
     created_at: datetime
     unverified: Unverified | None = None
+    reasoning: str = ""
+    answer_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)

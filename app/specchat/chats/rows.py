@@ -71,4 +71,6 @@ def message_of(row: sqlite3.Row) -> Message:
         model=row["model"],
         created_at=_time(row["created_at"]),
         unverified=Unverified(**json.loads(row["unverified"])) if row["unverified"] else None,
+        reasoning=row["reasoning"],
+        answer_at=row["answer_at"],
     )

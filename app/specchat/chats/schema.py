@@ -55,5 +55,12 @@ _VERSION_1 = (
 # A JSON object, as specengine.core.events.Unverified; NULL where all of the text is verified.
 _VERSION_2 = ("ALTER TABLE messages ADD COLUMN unverified TEXT",)
 
-MIGRATIONS: list[tuple[str, ...]] = [_VERSION_1, _VERSION_2]
+# What was thought before an answer, and the index of the answer's first token. Texts of before keep
+# the marks of their thoughts, as the model wrote them.
+_VERSION_3 = (
+    "ALTER TABLE messages ADD COLUMN reasoning TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE messages ADD COLUMN answer_at INTEGER NOT NULL DEFAULT 0",
+)
+
+MIGRATIONS: list[tuple[str, ...]] = [_VERSION_1, _VERSION_2, _VERSION_3]
 """`MIGRATIONS[n]` are the statements that bring a database of version n to version n + 1."""

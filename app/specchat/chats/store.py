@@ -50,7 +50,8 @@ _ANSWERS = """
 
 # || makes text of two blobs without looking at their bytes; the cast undoes that.
 _APPEND = """
-    UPDATE messages SET text = text || ?, tokens = CAST(tokens || ? AS BLOB), unverified = ?
+    UPDATE messages SET text = text || ?, tokens = CAST(tokens || ? AS BLOB), unverified = ?,
+        reasoning = reasoning || ?, answer_at = ?
     WHERE id = ?
 """
 
@@ -156,6 +157,8 @@ class ChatStore:
         status: Status = "done",
         model: str | None = None,
         unverified: Unverified | None = None,
+        reasoning: str = "",
+        answer_at: int = 0,
         is_head: bool = True,
     ) -> Message:
         """Adds a message after `parent_id` (None: after the head), as the new head or beside it."""
@@ -180,6 +183,8 @@ class ChatStore:
                 model=model and storable(model),
                 created_at=now,
                 unverified=unverified_json(unverified),
+                reasoning=storable(reasoning),
+                answer_at=answer_at,
             )
             if status != "streaming":
                 search.index_message(db, message_id, text)
@@ -210,11 +215,15 @@ class ChatStore:
         text: str,
         tokens: Sequence[int],
         unverified: Unverified | None = None,
+        reasoning: str = "",
+        answer_at: int = 0,
     ) -> None:
-        """Adds what has streamed in since the last call; `unverified` is of all of it."""
+        """Adds what has streamed in since the last call; `unverified` and `answer_at` are of all of
+        it.
+        """
+        new = storable(text), pack(tokens), unverified_json(unverified), storable(reasoning)
         with self._database.writing() as db:
-            mark = unverified_json(unverified)
-            cursor = db.execute(_APPEND, (storable(text), pack(tokens), mark, message_id))
+            cursor = db.execute(_APPEND, (*new, answer_at, message_id))
             _require_changed(cursor, message_id)
 
     def finish_message(
@@ -226,19 +235,23 @@ class ChatStore:
         status: Status,
         stats: dict[str, Any] | None,
         unverified: Unverified | None = None,
+        reasoning: str = "",
+        answer_at: int = 0,
     ) -> None:
         """Replaces what has streamed in by the answer as it is now."""
         text = storable(text)
         with self._database.writing() as db:
             cursor = db.execute(
                 "UPDATE messages SET text = ?, tokens = ?, status = ?, stats = ?, unverified = ?,"
-                " writer = ? WHERE id = ?",
+                " reasoning = ?, answer_at = ?, writer = ? WHERE id = ?",
                 (
                     text,
                     pack(tokens),
                     status,
                     stats_json(stats),
                     unverified_json(unverified),
+                    storable(reasoning),
+                    answer_at,
                     self._writer if status == "streaming" else None,
                     message_id,
                 ),
@@ -290,6 +303,8 @@ class ChatStore:
                     model=message.model and storable(message.model),
                     created_at=message.created_at.timestamp(),
                     unverified=unverified_json(message.unverified),
+                    reasoning=storable(message.reasoning),
+                    answer_at=message.answer_at,
                 )
                 search.index_message(db, message_id, text)
             db.execute(

@@ -34,6 +34,7 @@ from specengine.loop.inspection import InspectedRound
 _FRAMES_PER_S = 15
 
 _WRITING = "writing · Esc stops"
+_THINKING = "thinking · Esc stops"
 _ALONE = "no target: the draft model writes · Esc stops"
 
 _STATUS: dict[FinishReason, Status] = {
@@ -191,7 +192,7 @@ class Answering:
                 case Chunk():
                     entry.add(event)
                     status.stats = event.stats
-                    self._show_activity(Content(_ALONE if event.unverified else _WRITING))
+                    self._show_activity(Content(_activity(event)))
                     self._chat.changed()
                 case Reviewed():
                     entry.review(event)
@@ -217,7 +218,7 @@ class Answering:
     ) -> None:
         entry.finish(finished, status)
         conversation = self._chat.conversation
-        if entry.text:
+        if not entry.is_empty:
             view.finish()
         elif entry in conversation.entries:  # else the chat was deleted meanwhile
             conversation.cut(entry)
@@ -272,6 +273,12 @@ class Answering:
     @property
     def _transcript(self) -> Transcript:
         return self._screen.query_one(Transcript)
+
+
+def _activity(chunk: Chunk) -> str:
+    if chunk.unverified:
+        return _ALONE
+    return _THINKING if chunk.reasoning else _WRITING
 
 
 def _status_verified(before: Status, finished: Finished) -> Status:

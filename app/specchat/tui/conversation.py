@@ -9,6 +9,7 @@ from typing import Any, Self
 from specchat.chats.records import Chat, Message, Role, Status
 from specengine.chat.chat_template import Turn
 from specengine.core.events import Chunk, Finished, Reviewed, Unverified, Version
+from specengine.core.statistics import Statistics
 from specengine.loop.inspection import InspectedRound
 from specengine.stream.unverified import PartialAnswer
 
@@ -23,6 +24,8 @@ class Snapshot:
     stats: dict[str, Any] | None = None
     unverified: Unverified | None = None
     replaced: tuple[Version, ...] = ()
+    reasoning: str = ""
+    answer_at: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -36,10 +39,16 @@ class Entry:
     model: str | None = None
     """Whose words an answer is, and whose token ids."""
     stats: dict[str, Any] | None = None
+    timing: Mapping[str, Any] = field(default_factory=dict)
+    """As `Statistics.timing`, while it is written, too."""
     rounds: list[InspectedRound] = field(default_factory=list)
     """How an answer of this session was made; never stored."""
     unverified: Unverified | None = None
     """Where the words of a draft model begin that the target has not verified."""
+    reasoning: str = ""
+    """What was thought before an answer."""
+    answer_at: int = 0
+    """Index of the answer's first token."""
     replaced: list[Version] = field(default_factory=list)
     """Other versions, which were shown and in whose place the target said this."""
     place: tuple[int, int] = (1, 1)
@@ -53,11 +62,15 @@ class Entry:
         self.text += chunk.text
         self.tokens += chunk.tokens
         self.unverified = chunk.unverified
+        self.reasoning += chunk.reasoning
+        self._count(chunk.stats)
 
     def review(self, event: Reviewed) -> None:
         """What the target says of unverified words."""
         self.text, self.tokens = event.now.text, list(event.now.tokens)
         self.unverified = event.now.unverified
+        self.reasoning = event.now.reasoning
+        self._count(event.stats)
         if event.replaced is not None:
             self.replaced.append(event.replaced)
 
@@ -65,9 +78,11 @@ class Entry:
         """It has ended, as `finished` has it."""
         self.status = status
         self.stats = finished.stats.model_dump()
-        if finished.text:
+        self.timing = finished.stats.timing()
+        if finished.text or finished.reasoning:
             self.text, self.tokens = finished.text, list(finished.tokens)
             self.unverified = finished.unverified
+            self.reasoning, self.answer_at = finished.reasoning, finished.answer_at
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
@@ -77,7 +92,25 @@ class Entry:
             self.stats,
             self.unverified,
             tuple(self.replaced),
+            self.reasoning,
+            self.answer_at,
         )
+
+    def _count(self, stats: Statistics) -> None:
+        self.timing = stats.timing()
+        self.answer_at = stats.reasoning_tokens
+
+    @property
+    def thought_s(self) -> float | None:
+        """Seconds from the first token to the answer's first, or until now; None if unknown."""
+        known = (self.timing.get(name) for name in ("ttft_s", "answer_s", "decode_s"))
+        first, answer, now = (x if isinstance(x, int | float) else None for x in known)
+        return now if answer is None or first is None else answer - first
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said, and nothing thought."""
+        return not (self.text or self.reasoning)
 
     def forget_stored(self) -> None:
         """The store has nothing of it any more."""
@@ -92,6 +125,7 @@ class Entry:
 
     @classmethod
     def from_message(cls, message: Message) -> Self:
+        timing = (message.stats or {}).get("timing")
         entry = cls(
             role=message.role,
             text=message.text,
@@ -99,7 +133,10 @@ class Entry:
             status=message.status,
             model=message.model,
             stats=message.stats,
+            timing=timing if isinstance(timing, dict) else {},
             unverified=message.unverified,
+            reasoning=message.reasoning,
+            answer_at=message.answer_at,
             stored_id=message.id,
         )
         entry.stored = entry.snapshot()
@@ -157,7 +194,15 @@ class Conversation:
             if not entry.text:
                 continue
             own = entry.role == "assistant" and entry.model == model and entry.tokens
-            turns.append(Turn(entry.role, entry.text, tuple(entry.tokens) if own else None))
+            turns.append(
+                Turn(
+                    entry.role,
+                    entry.text,
+                    tuple(entry.tokens) if own else None,
+                    entry.reasoning or None,
+                    entry.answer_at,
+                )
+            )
         return turns
 
     def _add(self, entry: Entry) -> Entry:

@@ -37,7 +37,7 @@ def _changes(conversation: Conversation) -> Iterator[_Change]:
     """Parents first. An answer is stored when it has begun."""
     parent: Entry | None = None
     for entry in conversation.entries:
-        if entry.role == "assistant" and entry.status == "streaming" and not entry.text:
+        if entry.role == "assistant" and entry.status == "streaming" and entry.is_empty:
             continue
         new = entry.snapshot()
         if new != entry.stored:
@@ -79,7 +79,11 @@ def _update(store: ChatStore, change: _Change, old: Snapshot) -> Snapshot:
     """Returns what is stored then: all but other versions."""
     entry, new = change.entry, replace(change.new, replaced=old.replaced)
     assert entry.stored_id is not None
-    continues = new.text.startswith(old.text) and new.tokens[: len(old.tokens)] == old.tokens
+    continues = (
+        new.text.startswith(old.text)
+        and new.reasoning.startswith(old.reasoning)
+        and new.tokens[: len(old.tokens)] == old.tokens
+    )
     if (new.status, new.stats) != (old.status, old.stats) or not continues:
         store.finish_message(
             entry.stored_id,
@@ -88,10 +92,18 @@ def _update(store: ChatStore, change: _Change, old: Snapshot) -> Snapshot:
             status=new.status,
             stats=new.stats,
             unverified=new.unverified,
+            reasoning=new.reasoning,
+            answer_at=new.answer_at,
         )
     elif new != old:
-        more, tokens = new.text[len(old.text) :], new.tokens[len(old.tokens) :]
-        store.append_to_message(entry.stored_id, more, tokens, new.unverified)
+        store.append_to_message(
+            entry.stored_id,
+            new.text[len(old.text) :],
+            new.tokens[len(old.tokens) :],
+            new.unverified,
+            new.reasoning[len(old.reasoning) :],
+            new.answer_at,
+        )
     entry.stored = new
     return new
 
@@ -111,6 +123,7 @@ def _add_versions(
             tokens=version.tokens,
             model=entry.model,
             unverified=version.unverified,
+            reasoning=version.reasoning,
             is_head=False,
         )
         entry.stored = replace(stored, replaced=versions[:count])

@@ -224,6 +224,8 @@ class _Answer:
             if replaced is not None:
                 self._replaced.append(replaced)
         self._stats.completion_tokens = len(now.tokens)
+        said = self._text if self._shown is None else self._shown
+        self._stats.reasoning_tokens = said.answer_at
         return Reviewed(now, replaced, self._stats.snapshot())
 
     def _finish(self) -> Iterator[Event]:

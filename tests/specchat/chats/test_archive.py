@@ -28,6 +28,8 @@ def chat_id(store: ChatStore) -> int:
         status="length",
         stats=stats,
         unverified=Unverified(1, 2, "draft", seed=7),
+        reasoning="nghĩ",
+        answer_at=1,
     )
     store.add_message(chat.id, "assistant", "other", parent_id=question.id)
     store.set_head(chat.id, answer.id)
@@ -99,7 +101,7 @@ def test_another_kind_of_file_is_told(
         ({"created_at": "0001-01-01T00:00:00"}, "time is out of range"),
         (
             {"unverified": {"token": 3, "char": 0, "writer": "d", "seed": 1}},
-            "unverified part begins beyond its end",
+            "a part of a message begins beyond its end",
         ),
         ({"role": "tool"}, "chats.0.messages.1.role: "),
         ({"text": None}, "chats.0.messages.1.text: "),

@@ -71,6 +71,7 @@ def test_the_first_layout_is_upgraded(path: Path, monkeypatch: pytest.MonkeyPatc
     (message,) = store.messages(1)
     store.close()
     assert (message.text, message.unverified) == ("hi", None)
+    assert (message.reasoning, message.answer_at) == ("", 0)
 
 
 def test_a_failed_upgrade_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

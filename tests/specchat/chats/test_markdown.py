@@ -87,3 +87,13 @@ def test_where_an_answer_is_unverified_is_told_in_words(store: ChatStore) -> Non
     assert lines(store, chat.id)[-1] == (
         "*(m, not verified by the target from “small blue bird” on: written by draft-0.5b)*"
     )
+
+
+def test_a_thought_is_folded_above_its_answer(store: ChatStore) -> None:
+    chat = store.create_chat("tiny", title="T")
+    store.add_message(chat.id, "assistant", "4", reasoning="We add.")
+    assert lines(store, chat.id) == [
+        "## 1. Assistant",
+        *("<details><summary>Thought</summary>", "We add.", "</details>"),
+        "4",
+    ]

@@ -235,3 +235,25 @@ def test_going_to_a_version_goes_to_the_newest_of_what_follows_it(store: ChatSto
     other = store.create_chat("tiny")
     with pytest.raises(SpecchatError):
         store.go_to(other.id, first.id)
+
+
+def test_a_thought_streams_in_beside_its_answer_and_comes_back_whole(store: ChatStore) -> None:
+    chat = store.create_chat("tiny")
+    answer = store.add_message(chat.id, "assistant", "", status="streaming", model="m")
+    store.append_to_message(answer.id, "", [1, 2], reasoning="We ", answer_at=2)
+    store.append_to_message(answer.id, "4", [3, 4], reasoning="add. \ud800", answer_at=3)
+    (message,) = store.messages(chat.id)
+    assert (message.text, message.reasoning, message.answer_at) == ("4", "We add. \ufffd", 3)
+    store.finish_message(
+        answer.id,
+        text="4!",
+        tokens=[1, 2, 3, 4],
+        status="done",
+        stats=None,
+        reasoning="We add.",
+        answer_at=3,
+    )
+    (message,) = store.messages(chat.id)
+    assert (message.text, message.reasoning, message.answer_at) == ("4!", "We add.", 3)
+    assert [hit.message_id for hit in store.search("4!")] == [answer.id]
+    assert store.search("add") == []

@@ -29,6 +29,7 @@ from specchat.tui.services import Services
 from specchat.tui.verifier import Verifier
 from specchat.tui.versions import Versions
 from specchat.tui.widgets.chat_title import ChatTitle
+from specchat.tui.widgets.message import MessageView
 from specchat.tui.widgets.prompt import Prompt
 from specchat.tui.widgets.queue import Queue
 from specchat.tui.widgets.status_line import StatusLine
@@ -56,6 +57,7 @@ class ChatScreen(Screen[None]):
         Binding("alt+right,ctrl+g", "other_version(1)", "Next version", id="next_version"),
         Binding("alt+left", "other_version(-1)", "Previous version", id="version_before"),
         Binding("ctrl+l", "inspect", "Look inside", id="inspect"),
+        Binding("f2", "unfold_thoughts", "Show what was thought", id="unfold_thoughts"),
     ]
 
     def __init__(self, services: Services) -> None:
@@ -157,6 +159,10 @@ class ChatScreen(Screen[None]):
             self.app.copy_to_clipboard(selected)
         elif self.leaving.is_meant():
             await self.app.run_action("quit")
+
+    def action_unfold_thoughts(self) -> None:
+        for view in self.query(MessageView):
+            view.unfold_thought()
 
     def action_regenerate(self) -> None:
         self._answering.ask_again()
