@@ -10,7 +10,7 @@ import asyncio
 import base64
 import io
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -94,6 +94,13 @@ class ScoringStandIn:
                 return
 
 
+async def events(contents: Iterable[dict[str, Any]]) -> AsyncIterator[str]:
+    for content in contents:
+        yield f"data: {json.dumps(content)}\n\n"
+        await asyncio.sleep(0)
+    yield "data: [DONE]\n\n"
+
+
 def sglang_app(server: ScoringStandIn) -> Starlette:
     def entry(row: NDArray[np.float64], token: int) -> list[Any]:
         return [float(row[token]), token, None]
@@ -129,7 +136,7 @@ def sglang_app(server: ScoringStandIn) -> Starlette:
         tokens = body.get("input_ids") or server.tokenize(body["text"])
         ends = not sampling["ignore_eos"]
         if body.get("stream"):
-            return StreamingResponse(stream(tokens, sampling, n, ends))
+            return StreamingResponse(events(stream(tokens, sampling, n, ends)))
         start = body["logprob_start_len"]
         told = inputs(tokens, start, n) if start >= 0 else {}
         answers = []
@@ -150,18 +157,16 @@ def sglang_app(server: ScoringStandIn) -> Starlette:
             "output_top_logprobs": [tops(row, n) for row in rows] if n else None,
         }
 
-    async def stream(
+    def stream(
         tokens: list[int], sampling: dict[str, Any], n: int, ends: bool
-    ) -> AsyncIterator[str]:
+    ) -> Iterator[dict[str, Any]]:
         said: list[Any] = []
         for step in server.generate(tokens, sampling, sampling["max_new_tokens"], ends):
             said.append(step)
             meta = outputs(said, n)
             if server.incremental:
                 meta |= {k: v[-1:] for k, v in meta.items() if isinstance(v, list)}
-            yield f"data: {json.dumps({'text': '', 'meta_info': meta})}\n\n"
-            await asyncio.sleep(0)
-        yield "data: [DONE]\n\n"
+            yield {"text": "", "meta_info": meta}
 
     return _app(server, "sglang", [Route("/generate", generate, methods=["POST"])])
 
@@ -212,7 +217,9 @@ def vllm_app(server: ScoringStandIn) -> Starlette:
         tokens = server.tokenize(given) if isinstance(given, str) else given
         ends = not body["ignore_eos"]
         if body.get("stream"):
-            return StreamingResponse(stream(tokens, body, ends))
+            steps = server.generate(tokens, body, body["max_tokens"], ends)
+            parts = ({"choices": [choice([step], body["logprobs"])]} for step in steps)
+            return StreamingResponse(events(parts))
         choices = []
         for i in range(body.get("n", 1)):
             said = list(server.generate(tokens, body, body["max_tokens"], ends))
@@ -221,13 +228,6 @@ def vllm_app(server: ScoringStandIn) -> Starlette:
         if body.get("prompt_logprobs") is not None:
             choices[0]["prompt_logprobs"] = prompt(tokens, body["prompt_logprobs"])
         return JSONResponse({"choices": choices})
-
-    async def stream(tokens: list[int], body: dict[str, Any], ends: bool) -> AsyncIterator[str]:
-        for step in server.generate(tokens, body, body["max_tokens"], ends):
-            content = {"choices": [choice([step], body["logprobs"])]}
-            yield f"data: {json.dumps(content)}\n\n"
-            await asyncio.sleep(0)
-        yield "data: [DONE]\n\n"
 
     async def tokens_in(request: Request) -> Response:
         body = await request.json()

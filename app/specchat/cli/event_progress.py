@@ -64,9 +64,9 @@ class EventProgress:
                 self._say(event, text, is_new)
                 return
             if is_new:
-                bar.add_task(text, total=None)
-                bar.start()
+                bar.add_task(text)
             bar.update(bar.task_ids[0], completed=event.done, total=event.total or None)
+            bar.start()
 
     def notice(self, text: str) -> None:
         """A line above the bar of a download."""

@@ -18,7 +18,12 @@ def test_escape_sequences_in_a_name_are_shown(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(progress_bar, "Console", lambda **_: console)
     with EventProgress() as progress:
         progress.update(Progress("load", 1, 2, "a\x1b]0;title\x07.gguf"))
+        progress.update(Progress("download", 10, 40, "b\x1b]0;title\x07.gguf"))
+        progress.notice("another source")
     assert "loading a\u241b]0;title\u2407.gguf" in screen.getvalue()
+    assert "b\u241b]0;title\u2407.gguf" in screen.getvalue()
+    assert "10/40 bytes" in screen.getvalue()
+    assert "another source\n" in screen.getvalue()
     assert "\x1b]0;" not in screen.getvalue()
 
 

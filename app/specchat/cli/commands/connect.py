@@ -30,7 +30,7 @@ from specchat.wire.keys import Key, Keys
 from specengine.cache.costs import PassCosts
 from specengine.core.limits import MAX_DRAFT
 from specengine.files.compatibility import compare_vocabularies
-from specengine.files.gguf import read_gguf
+from specengine.files.gguf import GGUF, read_gguf
 from specengine.files.language_model import read_draft
 from specengine.llama.model import LlamaModel
 from specengine.stream.scoring import ScoresError
@@ -61,10 +61,11 @@ def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bo
     address = parse_address(url)
     key = Keys(url, settings.key_over_http).find(address)
     found = asyncio.run(examine(address, key))
-    scores = _scores(address, key, found, draft)
-    way = "ids" if isinstance(scores, Capabilities) else _way(address, key, found, draft)
+    model = _draft_model(found, draft)
+    scores = _scores(address, key, found, model)
+    way = "ids" if isinstance(scores, Capabilities) else _way(address, key, found, draft, model)
     misfit = draft is not None and way is None
-    gain = None if misfit else _gain(found, draft or "lookup")
+    gain = None if misfit or draft == "none" else _gain(found, model)
     entry = _profile(found, address, None if misfit else draft)
     if as_json:
         result: dict[str, Any] = {**found.model_dump(), "profile": entry}
@@ -80,20 +81,24 @@ def command(url: str, draft: str | None, key_over_http: bool | None, as_json: bo
     return 1 if misfit else 0
 
 
+def _draft_model(found: Examination, draft: str | None) -> GGUF | None:
+    """The file of a draft model that the server might verify."""
+    if (name := model_in(draft)) is None or not (found.verifies or found.kind in ENGINES):
+        return None
+    return read_draft(ensure_model(load_registry(locations.registry_file()).resolve(name)))
+
+
 def _scores(
-    address: Address, key: Key | None, found: Examination, draft: str | None
+    address: Address, key: Key | None, found: Examination, model: GGUF | None
 ) -> Capabilities | str | None:
-    """For an engine that can score: what it proved to do for `draft`, or why nothing."""
+    """For an engine that can score: what it proved to do for the draft model, or why nothing."""
     if found.kind not in ENGINES:
         return None
-    if (name := model_in(draft)) is None:
+    if model is None:
         return "name the draft model with --draft to find out"
-    model = address.model or found.models[0]
-    server = ScoringServer(address, key, found.kind, model, 0)
-    registry = load_registry(locations.registry_file())
-    path = ensure_model(registry.resolve(name))
-    try_out(read_draft(path), vocab_only=True, on_event=lambda _: None, cancel=Event())
-    vocabulary = LlamaModel(path, vocab_only=True)
+    server = ScoringServer(address, key, found.kind, address.model or found.models[0], 0)
+    try_out(model, vocab_only=True, on_event=lambda _: None, cancel=Event())
+    vocabulary = LlamaModel(model.path, vocab_only=True)
     try:
         return asyncio.run(examine_scoring(server, vocabulary.vocab, vocabulary.chat_template))
     except ScoresError as error:
@@ -102,15 +107,15 @@ def _scores(
         vocabulary.close()
 
 
-def _way(address: Address, key: Key | None, found: Examination, draft: str | None) -> str | None:
-    """How the tokens of `draft` reach this target; None where they cannot, or none is wanted."""
-    if draft is None or not found.verifies or found.vocab_fingerprint is None:
+def _way(
+    address: Address, key: Key | None, found: Examination, draft: str | None, model: GGUF | None
+) -> str | None:
+    """How the tokens of `draft` reach this target; None if they cannot, or none is wanted."""
+    if draft is None or found.vocab_fingerprint is None:
         return None
-    if model_in(draft) is None:
+    if model is None:
         return "ids"
     vocabulary = asyncio.run(_vocabulary(address, key, found.vocab_fingerprint))
-    registry = load_registry(locations.registry_file())
-    model = read_draft(ensure_model(registry.resolve(draft)))
     way = compare_vocabularies(read_gguf(vocabulary), model).way
     return None if way == "none" else way
 
@@ -166,15 +171,16 @@ def _print(
     click.echo(f"\nTo use it, add to {locations.registry_file()}:\n\n{entry}")
 
 
-def _gain(found: Examination, draft: str) -> float | None:
-    """What drafts are expected to bring; None where something of that is not known."""
-    if not found.passes_s or draft == "none":
+def _gain(found: Examination, model: GGUF | None) -> float | None:
+    """What drafts of `model`, or else of lookup, are expected to bring; None if something of that
+    is not known.
+    """
+    if not found.passes_s:
         return None
     draft_s, acceptance = 0.0, TYPICAL_LOOKUP
-    if model_in(draft):
-        model = ensure_model(load_registry(locations.registry_file()).resolve(draft))
+    if model is not None:
         store = CostStore(locations.pass_costs_file(), load_settings().threads)
-        known = list(store.load([model]).values())
+        known = list(store.load([model.path]).values())
         if not known:
             return None
         draft_s, acceptance = PassCosts(known[-1]).seconds(1), TYPICAL_MODEL
@@ -220,7 +226,5 @@ def _buffering(buffers: bool | None) -> str:
     if buffers is None:
         return "could not be determined"
     return (
-        ("buffered by something between here and the server: slow")
-        if buffers
-        else "arrives at once"
+        "buffered by something between here and the server: slow" if buffers else "arrives at once"
     )

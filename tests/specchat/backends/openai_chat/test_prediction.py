@@ -51,10 +51,15 @@ async def test_an_edit_is_predicted_and_what_was_accepted_is_shown() -> None:
     assert finished.notices == ("18 predicted tokens were accepted; 3 were rejected, and billed",)
 
 
-async def test_nothing_is_predicted_unless_a_person_wants_it() -> None:
+@pytest.mark.parametrize(
+    ("remote", "settings"),
+    [(RemoteOptions(), {}), (ON, {"max_tokens": 50})],
+    ids=["nobody wants it", "beside settings that forbid it"],
+)
+async def test_nothing_is_predicted_where(remote: RemoteOptions, settings: dict[str, Any]) -> None:
     with chat_stand_in(counted(0, 0)) as stand_in:
-        async with remote_runtime(stand_in.url) as runtime:
-            finished = await ask(runtime)
+        async with remote_runtime(stand_in.url, remote=remote) as runtime:
+            finished = await ask(runtime, **settings)
     assert predictions(stand_in) == [None]
     assert finished.notices == ()
 
@@ -76,13 +81,6 @@ async def test_a_model_that_refuses_it_is_asked_without(n_busy: int) -> None:
             finished = await ask(runtime)
     assert (finished.text, finished.error) == ("ok", None)
     assert predictions(stand_in) == [*[CODE] * n_busy, CODE, None]
-
-
-async def test_beside_settings_that_forbid_it_nothing_is_predicted() -> None:
-    with chat_stand_in(Reply([events("ok")])) as stand_in:
-        async with remote_runtime(stand_in.url, remote=ON) as runtime:
-            await ask(runtime, max_tokens=50)
-    assert predictions(stand_in) == [None]
 
 
 PROSE = "It is a truth that is known to all. " * 12

@@ -105,15 +105,6 @@ async def test_where_scale_out_is_disabled_scores_come_with_completions(
     assert last == "/v1/completions"
 
 
-def test_json_names_the_rule_that_verified(babbler: BigModel, tmp_path: Path) -> None:
-    untruncated = ("--temperature", "1", "--top-k", "0", "--top-p", "1", "--min-p", "0")
-    with serving(babbler, "vllm") as stand_in:
-        asked = ("ask", "Hi", "--target", stand_in.url, "--draft", "smollm2-135m", "--json")
-        done = specchat(tmp_path, *asked, *untruncated, "--max-tokens", "3", "--draft-length", "2")
-    answer = json.loads(done.stdout)
-    assert (answer["rule"], len(answer["tokens"])) == ("token", 3)
-
-
 async def test_each_answer_finds_out_anew_what_requests_and_draft_passes_cost_now(
     babbler: BigModel, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
