@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +12,14 @@ if TYPE_CHECKING:
 
 class SpecchatError(Exception):
     """Base of the app's errors. `str(error)` says what is wrong, where, and what to do."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to say after an unknown `name`: the most similar of the known ones, or else all."""
+    known = list(known)
+    if near := difflib.get_close_matches(name.lower(), known, n=1):
+        return f", did you mean {near[0]!r}?"
+    return f" (known: {', '.join(known)})" if known else ""
 
 
 def first_fault(error: ValidationError) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import tomllib
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -18,7 +15,8 @@ from pydantic_settings import (
 )
 
 from specchat.config import locations
-from specchat.errors import SpecchatError
+from specchat.config.toml_file import read_toml
+from specchat.errors import SpecchatError, nearest
 from specengine.llama.placement import GpuLayers
 from specengine.sampling import SamplingParams
 
@@ -120,7 +118,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        file = InitSettingsSource(settings_cls, _read(locations.settings_file()))
+        file = InitSettingsSource(settings_cls, read_toml(locations.settings_file()))
         return init_settings, env_settings, file
 
 
@@ -139,22 +137,13 @@ def load_settings(**flags: Any) -> Settings:
         raise SpecchatError(f"{_PREFIX}SAMPLING…: not a JSON object: {error.__cause__}") from error
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecchatError(f"{path}: {error}") from error
-    except OSError as error:
-        raise SpecchatError(f"{path} cannot be read: {error.strerror}") from error
-
-
 def _explain(error: ValidationError, flags: dict[str, Any]) -> str:
     first = error.errors()[0]
     names = [str(part) for part in first["loc"]]
     if first["type"] == "extra_forbidden":
-        reason = f"there is no such setting{_suggestion(names)}"
+        of_sampling = names[0] == "sampling"
+        known = SamplingParams.model_fields if of_sampling else Settings.model_fields
+        reason = f"there is no such setting{nearest(names[-1], known)}"
     else:
         reason = f"{first['msg'].removeprefix('Value error, ')}, got {first['input']!r}"
     return f"{_origin(names, flags)}: {reason}"
@@ -169,9 +158,3 @@ def _origin(names: list[str], flags: dict[str, Any]) -> str:
         if os.environ.get(variable):
             return variable
     return f"{locations.settings_file()}: {'.'.join(names)}"
-
-
-def _suggestion(names: list[str]) -> str:
-    known = SamplingParams.model_fields if names[0] == "sampling" else Settings.model_fields
-    near = difflib.get_close_matches(names[-1], known, n=1)
-    return f", did you mean {near[0]!r}?" if near else f" (known: {', '.join(known)})"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +19,8 @@ from pydantic import (
 )
 
 from specchat.config import locations
-from specchat.errors import first_fault
+from specchat.config.toml_file import read_toml
+from specchat.errors import first_fault, nearest
 from specchat.models.errors import RegistryError
 from specchat.models.scan import scan
 from specchat.models.sources import problem
@@ -126,14 +125,14 @@ class _File(_Entry):
         for profile in self.profiles.values():
             for model in profile.models:
                 if model not in self.models:
-                    known = _suggestion(model, self.models)
+                    known = nearest(model, self.models)
                     raise ValueError(
                         f"profiles.{profile.name} names the model {model!r}, which is not in the "
                         f"registry{known}"
                     )
         for head in self.models.values():
             if head.head_for is not None and head.head_for not in self.models:
-                known = _suggestion(head.head_for, self.models)
+                known = nearest(head.head_for, self.models)
                 raise ValueError(
                     f"models.{head.name} is a head for {head.head_for!r}, which is not in the "
                     f"registry{known}"
@@ -151,13 +150,13 @@ class Registry:
     def model(self, name: str) -> Model:
         """Raises RegistryError with the nearest name."""
         if name not in self.models:
-            raise RegistryError(f"there is no model {name!r}{_suggestion(name, self.models)}")
+            raise RegistryError(f"there is no model {name!r}{nearest(name, self.models)}")
         return self.models[name]
 
     def profile(self, name: str) -> Profile:
         """Raises RegistryError with the nearest name."""
         if name not in self.profiles:
-            raise RegistryError(f"there is no profile {name!r}{_suggestion(name, self.profiles)}")
+            raise RegistryError(f"there is no profile {name!r}{nearest(name, self.profiles)}")
         return self.profiles[name]
 
     def heads_for(self, target: str) -> list[str]:
@@ -170,7 +169,7 @@ class Registry:
             return [self.models[member] for member in self.profiles[name].models]
         if name in self.models:
             return [self.models[name]]
-        near = _suggestion(name, [*self.profiles, *self.models])
+        near = nearest(name, [*self.profiles, *self.models])
         raise RegistryError(f"there is no model or profile {name!r}{near}")
 
     def mask_token(self, name: str) -> int | None:
@@ -206,10 +205,10 @@ def load_registry(own: Path | None = None) -> Registry:
     the entry.
     """
     shipped = shipped_file()
-    content = _read(shipped)
+    content = read_toml(shipped, RegistryError)
     file = _validate(content, shipped)
     if own is not None and own.exists():
-        file = _validate(_merged(content, _read(own)), own)
+        file = _validate(_merged(content, read_toml(own, RegistryError)), own)
     return Registry(file.models, file.profiles)
 
 
@@ -218,15 +217,6 @@ def shipped_file() -> Path:
     package = Path(__file__).parents[1]
     packaged = package / "models.toml"
     return packaged if packaged.exists() else package.parents[1] / "models.toml"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RegistryError(f"{path}: {error}") from error
-    except OSError as error:
-        raise RegistryError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _validate(content: dict[str, Any], path: Path) -> _File:
@@ -255,11 +245,3 @@ def _merged(below: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
         else:
             result[key] = value
     return result
-
-
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    near = difflib.get_close_matches(name.lower(), known, n=1)
-    if near:
-        return f", did you mean {near[0]!r}?"
-    return f" (known: {', '.join(known)})" if known else ""

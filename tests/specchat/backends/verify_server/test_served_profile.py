@@ -38,15 +38,6 @@ def test_the_same_seed_and_flags_give_the_same_text_at_both_ends(tmp_path: Path)
     assert there["text"] == here["text"]
 
 
-def test_own_flags_outrank_what_a_server_says(tmp_path: Path) -> None:
-    port = free_port()
-    with serving(tmp_path, port):
-        asked = ("--target", f"http://127.0.0.1:{port}", "--max-tokens", "1")
-        plain = ask(tmp_path, *asked)
-        other = ask(tmp_path, *asked, "--system", "Be brief.")
-    assert other["prompt_tokens"] > plain["prompt_tokens"]
-
-
 async def test_what_the_loaded_profile_leaves_open_is_the_servers(
     server: VerifyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
