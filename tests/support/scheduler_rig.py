@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from specengine.cache.costs import PassCosts
+from specengine.core.drafter import Drafter
 from specengine.sampling import SamplingParams
 from specengine.serve.generation import Generation
 from specengine.serve.scheduler import Scheduler
@@ -53,6 +54,7 @@ class Server:
         frequency_penalty: float = 0.0,
         patience_s: float = 0.0,
         grammar: Any = None,
+        drafter: Drafter | None = None,
     ) -> Generation:
         events = self.events[session] = []
         generation = Generation(
@@ -63,6 +65,7 @@ class Server:
             max_tokens=n,
             patience_s=patience_s,
             grammar=grammar,
+            drafter=drafter,
         )
         self.scheduler.submit(generation)
         return generation

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import secrets
-from typing import Annotated, Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from specchat.models.registry import Profile
-from specchat.server.refusal import Refusal
-from specchat.wire.messages import Integer, Sampling
+from specchat.server.answer_request import MOST_SHOWN, AnswerRequest
+from specchat.wire.messages import Integer
 from specengine.chat.chat_template import ToolCall, Turn
-from specengine.sampling import SamplingParams
-from specengine.sampling.grammar import MAX_BYTES
-
-# Options that would change the answer and are not supported, with the values that ask for nothing.
-_REFUSED: dict[str, tuple[Any, ...]] = {
-    "audio": (),
-    "function_call": ("none", "auto"),
-    "functions": ([],),
-    "logprobs": (False,),
-    "mirostat": (0,),
-    "modalities": (["text"],),
-    "n": (1,),
-    "reasoning_effort": ("none",),
-    "repetition_penalty": (1,),
-    "tool_choice": ("none", "auto"),
-    "tools": ([],),
-    "top_logprobs": (0,),
-    "verbosity": ("medium",),
-    "web_search_options": (),
-}
-_INSTEAD = {"repetition_penalty": ": use repeat_penalty"}
-_UNSET_BY_MINUS_1 = ("max_completion_tokens", "max_tokens", "seed")  # as llama-server has it
-_MOST_SHOWN = 80  # characters of a name that nobody here knows
-_MOST_NOTICES = 20
+from specengine.core.limits import MAX_LOGPROBS
 
 
 class TextPart(BaseModel):
@@ -83,111 +58,63 @@ class Message(BaseModel):
         for part in content if isinstance(content, list) else ():
             kind = part.get("type") if isinstance(part, dict) else None
             if isinstance(kind, str) and kind != "text":
-                raise ValueError(f"{kind[:_MOST_SHOWN]} is not supported: this server reads text")
+                raise ValueError(f"{kind[:MOST_SHOWN]} is not supported: this server reads text")
         return message
 
     def turn(self) -> Turn:
-        content = self.content
-        text = content if isinstance(content, str) else "".join(part.text for part in content)
         calls = [ToolCall(c.id, c.function.name, c.function.arguments) for c in self.calls]
         role = "system" if self.role == "developer" else self.role
-        return Turn(role, text, calls=tuple(calls), call_id=self.tool_call_id)
+        return Turn(role, _text(self.content), calls=tuple(calls), call_id=self.tool_call_id)
 
     @property
     def calls(self) -> list[Call]:
         return self.tool_calls or []
 
 
-class StreamOptions(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    include_usage: StrictBool | None = None
-
-
-class NamedSchema(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    schema_: dict[str, Any] = Field(alias="schema")
-
-
-class ResponseFormat(BaseModel):
-    """What an answer has to be: any text, a JSON object, or what a schema describes.
-
-    The schema is a part of `json_schema`, as OpenAI has it, or lies beside the type as
-    llama-server's does.
-    """
+class Prediction(BaseModel):
+    """What the answer may say: a draft, which changes nothing of it."""
 
     model_config = ConfigDict(extra="ignore")
 
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: NamedSchema | None = None
-    schema_: dict[str, Any] | None = Field(None, alias="schema")
-
-    @model_validator(mode="after")
-    def _schema_is_there(self) -> Self:
-        if self.type == "json_schema" and self.json_schema is None and self.schema_ is None:
-            raise ValueError("json_schema.schema is missing")
-        return self
+    type: Literal["content"]
+    content: str | list[TextPart]
 
     @property
-    def grammar(self) -> str | None:
-        """As an answer's grammar; None where any text will do."""
-        if self.type == "text":
-            return None
-        schema = self.json_schema.schema_ if self.json_schema is not None else self.schema_
-        return json.dumps({"type": "object"} if schema is None else schema)
+    def text(self) -> str:
+        return _text(self.content)
 
 
-class ChatCompletion(Sampling):
-    """Every field has its effect. What would change the answer and is not supported is refused,
-    with its name as `param`; whatever else is sent is ignored, and the answer's `notices` say so.
-    """
+class ChatCompletion(AnswerRequest):
+    __doc__ = AnswerRequest.__doc__
 
-    model_config = ConfigDict(extra="allow")
+    refused: ClassVar[dict[str, tuple[Any, ...]]] = {
+        **AnswerRequest.refused,
+        "audio": (),
+        "function_call": ("none", "auto"),
+        "functions": ([],),
+        "modalities": (["text"],),
+        "reasoning_effort": ("none",),
+        "tool_choice": ("none", "auto"),
+        "tools": ([],),
+        "verbosity": ("medium",),
+        "web_search_options": (),
+    }
 
     messages: list[Message] = Field(min_length=1)
-    model: str | None = None
-    stream: StrictBool = False
-    stream_options: StreamOptions = StreamOptions()
-    max_tokens: Integer | None = Field(None, ge=1)
     max_completion_tokens: Integer | None = Field(None, ge=1)
-    stop: str | Annotated[list[str], Field(max_length=64)] | None = None
-    response_format: ResponseFormat | None = None
-    json_schema: dict[str, Any] | None = None
-    """A schema for the answer, as llama-server takes it."""
-    grammar: str | None = Field(None, max_length=MAX_BYTES)
-    """GBNF or Lark, for the answer."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_not_given(cls, body: Any) -> Any:
-        if isinstance(body, dict):
-            return {
-                name: value
-                for name, value in body.items()
-                if value is not None and not (value == -1 and name in _UNSET_BY_MINUS_1)
-            }
-        return body
-
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        if sum(bool(f) for f in (self._format, self.json_schema, self.grammar)) > 1:
-            raise ValueError("response_format, json_schema and grammar exclude each other")
-        return self
+    logprobs: StrictBool = False
+    top_logprobs: Integer = Field(0, ge=0, le=MAX_LOGPROBS)
+    """Alternatives to tell with the log-probability of each token."""
+    prediction: Prediction | None = None
 
     @property
-    def _format(self) -> str | None:
-        return None if self.response_format is None else self.response_format.grammar
+    def alternatives(self) -> int | None:
+        """As an answer's logprobs; None where none are asked for."""
+        return self.top_logprobs if self.logprobs or self.top_logprobs else None
 
     @property
-    def form(self) -> str | None:
-        """What the answer has to follow, None where any text will do."""
-        schema = json.dumps(self.json_schema) if self.json_schema else None
-        return self._format or schema or self.grammar or None
-
-    @property
-    def stops(self) -> list[str]:
-        return [self.stop] if isinstance(self.stop, str) else self.stop or []
+    def most(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens
 
     def turns(self, profile: Profile | None) -> list[Turn]:
         """The messages, after the profile's system message where they have none."""
@@ -196,28 +123,6 @@ class ChatCompletion(Sampling):
             return turns
         return [Turn("system", profile.system), *turns]
 
-    def sampling(self, profile: Profile | None) -> SamplingParams:
-        """With a seed; what is not set is as the profile has it."""
-        set_here = self.model_dump(include=set(SamplingParams.model_fields) & self.model_fields_set)
-        theirs = {} if profile is None else profile.sampling.model_dump(exclude_unset=True)
-        return SamplingParams(**{"seed": secrets.randbits(63), **theirs, **set_here})
 
-    def check(self) -> list[str]:
-        """What is to be said about options that change nothing. Raises Refusal, 400, that names
-        the first of those that cannot be had.
-        """
-        notices = []
-        for name, value in (self.model_extra or {}).items():
-            inert = _REFUSED.get(name)
-            if inert is None:
-                notices.append(f"{name[:_MOST_SHOWN]}: ignored, this server does not know it")
-            elif value not in inert:
-                raise Refusal(
-                    400,
-                    "unsupported",
-                    f"{name} is not supported by this server{_INSTEAD.get(name, '')}",
-                    param=name,
-                )
-        if more := len(notices[_MOST_NOTICES:]):
-            notices[_MOST_NOTICES:] = [f"{more} more options are ignored"]
-        return notices
+def _text(content: str | list[TextPart]) -> str:
+    return content if isinstance(content, str) else "".join(part.text for part in content)

@@ -8,6 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from specchat.server.bodies import JSON, NDJSON
 from specchat.server.chat_request import ChatCompletion
+from specchat.server.text_request import TextCompletion
 from specchat.version import __version__
 from specchat.wire.messages import Generate, Hint, NewSession
 
@@ -27,7 +28,10 @@ _FAILING = {"503": "the model failed or hangs, or the server is shutting down"}
 def description() -> dict[str, Any]:
     """OpenAPI 3.1."""
     _, schemas = models_json_schema(
-        [(model, "validation") for model in (NewSession, Generate, Hint, ChatCompletion)],
+        [
+            (model, "validation")
+            for model in (NewSession, Generate, Hint, ChatCompletion, TextCompletion)
+        ],
         ref_template="#/components/schemas/{model}",
     )
     return {
@@ -107,6 +111,18 @@ def description() -> dict[str, Any]:
                     body=(JSON, "ChatCompletion"),
                     errors=_FAILING,
                 )
+            },
+            "/v1/completions": {
+                "post": _operation(
+                    "A completion of text; with `stream`, server-sent events",
+                    {"200": (JSON, "text/event-stream")},
+                    body=(JSON, "TextCompletion"),
+                    errors=_FAILING,
+                )
+            },
+            **{
+                f"/v1/{name}": {"post": _operation("Not supported", {"404": JSON})}
+                for name in ("embeddings", "responses")
             },
         },
     }

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from specchat.server.refusal import Refusal
+from specengine.core.tokens import Tokens, common_prefix
 from specengine.serve.generation import Generation
 from specengine.stream.committed import Committed, Ended, Event
 from specengine.stream.transcript import Transcript
@@ -65,6 +66,8 @@ class Session:
     """
     used_at: float = field(default_factory=time.monotonic)
     gens: int = 0
+    is_kept: bool = False
+    """Whether it is for any later text of its owner that goes on from its own."""
 
     @property
     def is_idle(self) -> bool:
@@ -138,6 +141,24 @@ class Sessions:
         session = Session(owner)
         self._all[session.id] = session
         return session
+
+    def resume(self, owner: str, tokens: Tokens) -> Session:
+        """The kept session whose text `tokens` go on from, the most of it, else a new one.
+
+        Nothing of a session is dropped that is longer than what is used of it.
+        """
+        best, best_common = None, 0
+        for session in self._all.values():
+            if session.owner != owner or not session.is_kept or session.connections:
+                continue
+            common = common_prefix(tokens, session.transcript.tokens)
+            if common > best_common and 2 * common >= len(session.transcript):
+                best, best_common = session, common
+        if best is None:
+            best = self.create(owner)
+            best.is_kept = True
+        best.touch()
+        return best
 
     def get(self, owner: str, session_id: str) -> Session:
         """Raises Refusal, 410, for one that is gone, never was, or belongs to another key."""

@@ -9,6 +9,8 @@ import numpy as np
 from specengine.cache.context import Logits
 from specengine.control.survival import Survival
 from specengine.core.draft import Draft
+from specengine.core.drafter import Drafter, Offer
+from specengine.core.limits import MAX_DRAFT
 from specengine.core.logprobs import TokenLogprobs, token_logprobs
 from specengine.rules.coupled import CoupledRule
 from specengine.sampling import SamplingParams, Transforms
@@ -17,8 +19,8 @@ from specengine.serve.hints import Hints
 from specengine.stream.committed import Committed, Ended, Event
 from specengine.stream.transcript import Transcript
 
-_KIND = "hints"  # all hints of an answer come from one drafter
-_PRIOR = 0.7  # acceptance of its hints, until some were verified
+# All hints that a client sends for an answer come from one drafter.
+_HINTS = Offer("hints", available=MAX_DRAFT, prior=0.7)
 
 
 class Generation:
@@ -35,13 +37,14 @@ class Generation:
         patience_s: float = 0.0,
         grammar: Grammar | None = None,
         logprobs: int | None = None,
+        drafter: Drafter | None = None,
     ) -> None:
         """`sampling` has a seed. `session`: whoever's cache this is.
 
         `patience_s`: how long to wait for a hint before a pass without one. `grammar` belongs to
         the engine thread. `logprobs`: how many alternatives to report with each token's
-        log-probability. `on_event` is called in the engine thread: Committed*, then exactly one
-        Ended.
+        log-probability. `drafter`, whose drafts are free, proposes where no hint is there.
+        `on_event` is called in the engine thread: Committed*, then exactly one Ended.
         """
         self.session = session
         self.transcript = prompt
@@ -50,10 +53,14 @@ class Generation:
         self.hints = Hints()
         self.committed_at = 0.0
         """When the last pass ended; patience counts from here."""
+        self.cached = 0
+        """Tokens of the prompt that the cache had when the answer began."""
         self._remaining = max_tokens
         self._rule = CoupledRule(sampling)
         self._transforms = Transforms(sampling, grammar)
         self._logprobs = logprobs
+        self._drafter = drafter
+        self._offer = _HINTS
         self._survival = Survival()
 
     @property
@@ -63,11 +70,22 @@ class Generation:
 
     def next_hints(self, longest: int) -> list[int]:
         """Hints that continue the text, no more than can be committed."""
-        return self.hints.after(self.transcript.hash, min(longest, self._remaining - 1))
+        most = min(longest, self._remaining - 1)
+        self._offer = _HINTS
+        hints = self.hints.after(self.transcript.hash, most)
+        if hints or most < 1 or self._drafter is None:
+            return hints
+        prefix = self.transcript.tokens
+        offer = self._drafter.offer(prefix)
+        if offer is None:
+            return hints
+        self._offer = offer
+        return self._drafter.propose(prefix, min(most, offer.available)).tokens
 
     def chances(self, n_hints: int) -> list[float]:
-        """For i = 1 … n_hints, the chance that the first i hints are all accepted."""
-        return self._survival.cumulative(_KIND, n_hints, _PRIOR)
+        """For i = 1 … n_hints, the chance that the first i of the last hints are all accepted."""
+        offer = self._offer
+        return self._survival.cumulative(offer.kind, n_hints, offer.prior, family=offer.family)
 
     def verify(
         self, hints: list[int], rows: Logits, eog: frozenset[int]
@@ -84,7 +102,14 @@ class Generation:
             position=n,
         )
         if hints:
-            self._survival.observe(_KIND, len(hints), verdict.accepted)
+            offer = self._offer
+            self._survival.observe(
+                offer.kind,
+                len(hints),
+                verdict.accepted,
+                prior=offer.prior,
+                family=offer.family,
+            )
         drawn = [*hints[: verdict.accepted], verdict.token]
         end = next((i for i, token in enumerate(drawn) if token in eog), None)
         kept = drawn[: min(self._remaining, len(drawn) if end is None else end)]

@@ -230,6 +230,7 @@ class Scheduler:
                 continue
             self._waiting.remove(generation)
             place.busy = True
+            generation.cached = len(generation.transcript) - missing
             self._running.append(_Running(generation, place, missing))
 
     def _ready(self) -> tuple[list[_Running], float | None]:

@@ -10,14 +10,15 @@ import httpx
 import pytest
 
 from specchat.models.registry import Profile
-from specchat.server import completions, service
-from specchat.server.chat_request import _REFUSED, ChatCompletion
+from specchat.server import reply, service
+from specchat.server.chat_request import ChatCompletion
 from specchat.wire.messages import Generate
 from specengine.sampling import SamplingParams
 from specengine.stream.transcript import Transcript
 from support.spy import spied
 from support.verify_server import VerifyServer
 
+REFUSED = ChatCompletion.refused
 ASK: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "seed": 3}
 ASK_ALL = {**ASK, "repeat_penalty": 1.1, "stream": True}
 SAMPLING: dict[str, Any] = {
@@ -32,15 +33,16 @@ CHAT: dict[str, Any] = {
     **{"max_tokens": 1, "max_completion_tokens": 1, "stop": ["zzz"]},
     **{"grammar": "root ::= [a]", "json_schema": {"type": "object"}},
     "response_format": {"type": "json_object"},
+    **{"logprobs": True, "top_logprobs": 3, "n": 2},
+    "prediction": {"type": "content", "content": "Hi, I am"},
     # What cannot be had.
     **{"audio": {"voice": "x"}, "function_call": {"name": "f"}, "functions": [{"name": "f"}]},
-    **{"logprobs": True, "n": 2},
-    **{"mirostat": 2, "modalities": ["audio"], "reasoning_effort": "high", "top_logprobs": 3},
+    **{"mirostat": 2, "modalities": ["audio"], "reasoning_effort": "high"},
     "repetition_penalty": 1.1,
     **{"tool_choice": "required", "tools": [{"type": "function"}], "verbosity": "low"},
     "web_search_options": {},
     # What changes nothing.
-    **{"metadata": {}, "parallel_tool_calls": True, "prediction": {}, "prompt_cache_key": "x"},
+    **{"metadata": {}, "parallel_tool_calls": True, "prompt_cache_key": "x"},
     **{"safety_identifier": "x", "service_tier": "auto", "store": True, "user": "x", "new": 1},
 }
 GENERATE: dict[str, Any] = {
@@ -51,7 +53,7 @@ GENERATE: dict[str, Any] = {
 
 
 def test_no_option_is_left_out_here() -> None:
-    assert set(ChatCompletion.model_fields) | set(_REFUSED) < set(CHAT)
+    assert set(ChatCompletion.model_fields) | set(REFUSED) < set(CHAT)
     assert set(GENERATE) == set(Generate.model_fields)
     assert set(SAMPLING) == set(SamplingParams.model_fields)
 
@@ -67,7 +69,7 @@ def test_a_chats_option_has_an_effect_or_is_refused_by_name_or_is_said(
     option: str, client: httpx.Client, known: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = spied(monkeypatch, service, "Generation", "Grammar")
-    calls = spied(monkeypatch, completions, "Transcript", "AnswerText")
+    calls = spied(monkeypatch, reply, "Transcript", "AnswerText")
 
     def ask(body: dict[str, Any]) -> tuple[httpx.Response, Any]:
         made.clear()
@@ -101,11 +103,11 @@ def notices(response: httpx.Response) -> list[str]:
     return [notice for part in told for notice in part.get("notices", [])]
 
 
-@pytest.mark.parametrize("option", sorted(_REFUSED))
+@pytest.mark.parametrize("option", sorted(REFUSED))
 def test_an_option_that_asks_for_nothing_is_no_reason_to_refuse(option: str) -> None:
-    for value in (None, *_REFUSED[option]):
+    for value in (None, *REFUSED[option]):
         body = json.dumps({**ASK, option: value})
-        assert ChatCompletion.model_validate_json(body).check() == []
+        assert ChatCompletion.model_validate_json(body).check("tiny") == []
 
 
 def test_what_a_chat_leaves_open_is_the_served_profiles(

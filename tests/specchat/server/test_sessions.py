@@ -4,6 +4,7 @@ import pytest
 
 from specchat.server.refusal import Refusal
 from specchat.server.sessions import Answer, Session, Sessions
+from specengine.core.tokens import as_tokens
 from specengine.sampling import SamplingParams
 from specengine.serve.generation import Generation
 from specengine.stream.committed import Committed, Ended
@@ -80,3 +81,22 @@ async def test_a_session_with_an_answer_gives_way_to_none() -> None:
     with pytest.raises(Refusal):
         sessions.create("mine")
     assert sessions.get("mine", session.id) is session
+
+
+def test_a_text_goes_on_from_the_kept_session_that_has_most_of_it_and_loses_least() -> None:
+    sessions = Sessions(ttl_s=60, per_owner=9, close=lambda session: None)
+
+    def kept(*tokens: int) -> Session:
+        session = sessions.resume("mine", as_tokens([100 + sum(tokens)]))
+        session.transcript = Transcript(tokens)
+        return session
+
+    short, long, busy = kept(1, 2), kept(1, 2, 3), kept(1, 2, 3, 4)
+    busy.connections += 1
+    other, of_a_client = sessions.resume("yours", as_tokens([7])), sessions.create("mine")
+    other.transcript = of_a_client.transcript = Transcript([1, 2, 3, 4, 5])
+    assert sessions.resume("mine", as_tokens([1, 2, 3, 4, 5])) is long
+    assert sessions.resume("mine", as_tokens([1, 2, 9])) is short
+    assert sessions.resume("mine", as_tokens([1, 9])) is short  # as much is dropped as is used
+    short.connections += 1
+    assert sessions.resume("mine", as_tokens([1, 9])) not in (short, long, busy, of_a_client)

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from specengine.core.errors import BackendError
+from specengine.drafters.lookup import LookupDrafter
 from specengine.sampling import SamplingParams
 from specengine.serve.scheduler import Load
 from specengine.stream.committed import Committed, Ended
@@ -171,6 +172,29 @@ def test_an_end_token_among_the_hints_ends_the_answer_there() -> None:
     server.run()
     assert server.said("a") == [5, 6]
     assert server.ended("a") == Ended("stop", end_token=2)
+
+
+def test_a_drafter_saves_passes_and_changes_nothing() -> None:
+    plain, drafted = Server(), Server()
+    plain.ask("a", [1, 2, 3], 12)
+    plain.run()
+    said = plain.said("a")
+    drafter = LookupDrafter()
+    drafter.remember([[1, 2, 3, *said]])
+    generation = drafted.ask("a", [1, 2, 3], 12, drafter=drafter)
+    drafted.run()
+    assert drafted.said("a") == said
+    assert drafted.scheduler.passes < plain.scheduler.passes
+    assert generation.cached == 0
+
+
+def test_what_the_cache_had_of_a_prompt_is_told() -> None:
+    server = Server()
+    server.ask("a", [1, 2, 3], 2)
+    server.run()
+    generation = server.ask("a", [1, 2, 3], 2)
+    server.run()
+    assert generation.cached == 2  # the last is evaluated again, for what comes after it
 
 
 def test_nobody_is_patient_at_a_place_that_others_wait_for() -> None:
