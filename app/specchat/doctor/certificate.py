@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from specchat.doctor.machine import Machine, ModelFile, describe_machine, describe_model
 from specchat.version import __version__
 from specengine.chat.chat_template import Turn, encode_chat
+from specengine.checks.verification import Check
 from specengine.llama.threads import default_threads
 from specengine.load.pair import Pair
 
@@ -20,17 +21,6 @@ QUESTIONS = (
     "Which is larger, 9.11 or 9.9? Explain.",
     "Tell me how rain comes about, for a child.",
 )
-
-
-class CheckResult(BaseModel):
-    """One check. `figures` are the numbers that `detail` is made of."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    passed: bool
-    detail: str
-    figures: dict[str, Any]
 
 
 class Certificate(BaseModel):
@@ -46,7 +36,7 @@ class Certificate(BaseModel):
     seed: int
     max_tokens: int
     questions: tuple[str, ...]
-    checks: tuple[CheckResult, ...]
+    checks: tuple[Check, ...]
 
     @property
     def passed(self) -> bool:
@@ -55,7 +45,7 @@ class Certificate(BaseModel):
 
 def certify(
     pair: Pair,
-    checks: list[CheckResult],
+    checks: Sequence[Check],
     *,
     seed: int,
     max_tokens: int,

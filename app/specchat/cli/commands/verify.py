@@ -18,18 +18,12 @@ from specchat.cli.flags import chosen, runtime_of
 from specchat.cli.options import model_options
 from specchat.cli.progress_bar import progress_bar
 from specchat.config.log import log_to_file
-from specchat.doctor.certificate import (
-    QUESTIONS,
-    Certificate,
-    CheckResult,
-    certify,
-    encode_question,
-)
+from specchat.doctor.certificate import QUESTIONS, Certificate, certify, encode_question
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile
 from specchat.printable import one_line
 from specchat.wire.address import is_url
-from specengine.checks.verification import Plan, verify
+from specengine.checks.verification import Check, Plan, verify
 from specengine.core.errors import CancelledError
 from specengine.load.pair import Pair
 
@@ -91,10 +85,7 @@ def command(
         prompts = tuple(encode_question(pair, question, profile.system) for question in asked)
         plan = Plan(prompts, seed, max_tokens=max_tokens, draws=draws)
         results = []
-        for done in verify(pair, plan, show):
-            result = CheckResult(
-                name=done.name, passed=done.passed, detail=done.detail, figures=done.figures
-            )
+        for result in verify(pair, plan, show):
             results.append(result)
             if not as_json:
                 bar.stop()
@@ -132,7 +123,7 @@ async def _run(
         await runtime.close()
 
 
-def _show(result: CheckResult) -> None:
+def _show(result: Check) -> None:
     word = click.style("ok  ", fg="green") if result.passed else click.style("FAIL", fg="red")
     width = min(shutil.get_terminal_size().columns, _WIDEST) - _INDENT
     detail = textwrap.fill(result.detail, width).replace("\n", "\n" + " " * _INDENT)
