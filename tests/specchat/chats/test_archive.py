@@ -36,9 +36,6 @@ def chat_id(store: ChatStore) -> int:
     return chat.id
 
 
-MARK = {"token": 1, "char": 2, "writer": "draft", "seed": 7}
-
-
 def without_ids(messages: list[Message]) -> list[Message]:
     """The messages with positions in the place of ids."""
     position = {message.id: i for i, message in enumerate(messages)}

@@ -8,16 +8,13 @@ from specchat.chats.earlier_answers import EarlierAnswers
 from specchat.errors import SpecchatError
 
 
-def test_answers_are_read_anew_each_time_so_deleted_chats_are_gone(tmp_path: Path) -> None:
-    store = ChatStore(tmp_path / "chats.db")
+def test_answers_are_read_anew_each_time_so_deleted_chats_are_gone(store: ChatStore) -> None:
     chat = store.create_chat("tiny")
-    message = store.add_message(chat.id, "assistant", "", model="small")
-    store.finish_message(message.id, text="x", tokens=[1, 2], status="done", stats=None)
+    store.add_message(chat.id, "assistant", "x", tokens=[1, 2], model="small")
     earlier = EarlierAnswers(lambda: store)
     assert earlier("small") == [(1, 2)]
     store.delete_chat(chat.id)
     assert earlier("small") == []
-    store.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")

@@ -75,15 +75,9 @@ def test_an_empty_chat_has_a_title(store: ChatStore) -> None:
 
 def test_where_an_answer_is_unverified_is_told_in_words(store: ChatStore) -> None:
     chat = store.create_chat("remote")
-    answer = store.add_message(chat.id, "assistant", "", status="streaming", model="m")
-    store.finish_message(
-        answer.id,
-        text="It is a small\nblue bird",
-        tokens=[1, 2],
-        status="done",
-        stats=None,
-        unverified=Unverified(1, 8, "draft-0.5b", seed=7),
-    )
+    mark = Unverified(1, 8, "draft-0.5b", seed=7)
+    text = "It is a small\nblue bird"
+    store.add_message(chat.id, "assistant", text, tokens=[1, 2], model="m", unverified=mark)
     assert lines(store, chat.id)[-1] == (
         "*(m, not verified by the target from “small blue bird” on: written by draft-0.5b)*"
     )

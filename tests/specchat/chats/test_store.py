@@ -153,8 +153,7 @@ def test_the_newest_answers_of_a_model_are_found_in_all_chats(store: ChatStore) 
     chats = [store.create_chat("tiny") for _ in range(2)]
 
     def answer(chat: int, model: str, tokens: list[int]) -> None:
-        message = store.add_message(chats[chat].id, "assistant", "", model=model)
-        store.finish_message(message.id, text="x", tokens=tokens, status="done", stats=None)
+        store.add_message(chats[chat].id, "assistant", "x", tokens=tokens, model=model)
 
     answer(0, "small", [1, 2, 3])
     answer(1, "small", [4, 5])
