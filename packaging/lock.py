@@ -15,6 +15,7 @@ UV = "uv==0.13.9"
 LOCKS = {
     "requirements.lock": ["build"],
     "requirements-dev.lock": ["build", "dev"],
+    "requirements-clients.lock": ["clients"],
     "requirements-desktop.lock": ["desktop"],
 }
 

@@ -62,6 +62,13 @@ def test_the_desktop_build_has_the_programs_versions_and_what_packs_them() -> No
     assert "://" not in (ROOT / "requirements-desktop.lock").read_text("utf-8")
 
 
+def test_the_clients_are_locked_with_hashes() -> None:
+    text = (ROOT / "requirements-clients.lock").read_text("utf-8")
+    assert {"anthropic", "ollama", "openai"} <= requirement_names(text)
+    assert "--hash=sha256:" in text
+    assert "://" not in text
+
+
 def test_every_dependency_is_explained() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     text = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
