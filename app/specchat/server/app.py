@@ -17,6 +17,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
+from specchat.server import anthropic
+from specchat.server.anthropic import AnthropicHandlers
 from specchat.server.completions import CompletionHandlers
 from specchat.server.metrics import CONTENT_TYPE
 from specchat.server.openapi import description
@@ -31,14 +33,19 @@ _SWEEP_S = 5.0
 _CLOSE_S = 5.0  # how long a model's thread may take to end
 
 Handler = Callable[[Request], Awaitable[Response]]
+Refused = Callable[[Refusal], Response]
+"""Gives a refusal the shape of a protocol."""
 
 
 def make_app(service: Service, origins: Sequence[str] = ()) -> Starlette:
     """The ASGI application of one served model. `origins`: whose web pages may use it."""
     verify, completions = VerifyHandlers(service), CompletionHandlers(service)
+    messages = AnthropicHandlers(service)
 
-    def route(path: str, method: str, handler: Handler) -> Route:
-        return Route(path, _Guarded(service, path, handler), methods=[method])
+    def route(
+        path: str, method: str, handler: Handler, refused: Refused = Refusal.response
+    ) -> Route:
+        return Route(path, _Guarded(service, path, handler, refused), methods=[method])
 
     async def health(request: Request) -> Response:
         return _health(service)
@@ -69,6 +76,8 @@ def make_app(service: Service, origins: Sequence[str] = ()) -> Starlette:
             route("/v1/models/{name:path}", "GET", completions.model),
             route("/v1/chat/completions", "POST", completions.chat),
             route("/v1/completions", "POST", completions.text),
+            route("/v1/messages", "POST", messages.create, anthropic.refused),
+            route("/v1/messages/count_tokens", "POST", messages.count, anthropic.refused),
             route("/v1/embeddings", "POST", completions.refuse),
             route("/v1/responses", "POST", completions.refuse),
         ],
@@ -80,10 +89,11 @@ def make_app(service: Service, origins: Sequence[str] = ()) -> Starlette:
 class _Guarded:
     """A handler behind the key check, with refusals as responses, counted and logged."""
 
-    def __init__(self, service: Service, path: str, handler: Handler) -> None:
+    def __init__(self, service: Service, path: str, handler: Handler, refused: Refused) -> None:
         self._service = service
         self._path = path
         self._handler = handler
+        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
@@ -120,16 +130,15 @@ class _Guarded:
             request.state.owner = self._service.keys.owner(request.headers)
             return await self._handler(request)
         except Refusal as refusal:
-            return refusal.response()
+            return self._refused(refusal)
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:  # the server ends before the request has
-            return Refusal(503, "shutdown", "the server is shutting down").response()
+            return self._refused(Refusal(503, "shutdown", "the server is shutting down"))
         except Exception:
             logger.exception("a handler failed", extra={"fields": {"route": self._path}})
-            return Refusal(
-                500, "internal", "internal error; see the server's log for details"
-            ).response()
+            message = "internal error; see the server's log for details"
+            return self._refused(Refusal(500, "internal", message))
 
 
 @contextlib.asynccontextmanager

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
-from specchat.models.registry import Profile
-from specchat.server.answer_request import MOST_SHOWN, AnswerRequest
+from specchat.server.answer_request import AnswerRequest
+from specchat.server.request_options import MOST_SHOWN
 from specchat.wire.messages import Integer
 from specengine.chat.chat_template import ToolCall, Turn
 from specengine.core.limits import MAX_LOGPROBS
@@ -116,12 +116,9 @@ class ChatCompletion(AnswerRequest):
     def most(self) -> int | None:
         return self.max_completion_tokens or self.max_tokens
 
-    def turns(self, profile: Profile | None) -> list[Turn]:
-        """The messages, after the profile's system message where they have none."""
-        turns = [message.turn() for message in self.messages]
-        if profile is None or profile.system is None or any(t.role == "system" for t in turns):
-            return turns
-        return [Turn("system", profile.system), *turns]
+    @property
+    def turns(self) -> list[Turn]:
+        return [message.turn() for message in self.messages]
 
 
 def _text(content: str | list[TextPart]) -> str:

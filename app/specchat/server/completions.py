@@ -14,13 +14,12 @@ from specchat.server.answer_request import AnswerRequest
 from specchat.server.answer_stream import AnswerStream
 from specchat.server.bodies import check_ids
 from specchat.server.chat_request import ChatCompletion
+from specchat.server.conversation import checked_sampling, encode_turns
 from specchat.server.openai_format import ChatFormat, ChoiceFormat, OpenAIAnswer, TextFormat
 from specchat.server.refusal import Refusal
 from specchat.server.reply import Exchange, Question
 from specchat.server.service import Service
 from specchat.server.text_request import TextCompletion
-from specengine.chat.chat_template import encode_chat
-from specengine.core.errors import TemplateError
 
 
 class CompletionHandlers:
@@ -80,11 +79,9 @@ class CompletionHandlers:
         logprobs: int | None,
     ) -> list[Question]:
         """Raises Refusal for options that cannot be, and as `Service.require_place`."""
-        service = self._service
-        sampling = wanted.sampling(service.profile)
-        check_ids(list(sampling.logit_bias), service.model.vocab.size, "logit_bias")
+        service, form = self._service, wanted.form
+        sampling = checked_sampling(service, wanted)
         service.require_place()
-        form = wanted.form
         return [
             Question(
                 prompt,
@@ -125,16 +122,11 @@ class CompletionHandlers:
             raise Refusal(400, "context_length_exceeded", message, param=param)
 
     def _encode(self, wanted: ChatCompletion) -> tuple[list[int], list[int]]:
-        """Prompt and prediction. A last message of the assistant is the beginning of its answer."""
-        turns, model, begun = wanted.turns(self._service.profile), self._service.model, ""
-        if turns[-1].role == "assistant" and not turns[-1].calls:
-            begun = turns.pop().text
-        try:
-            prompt = encode_chat(model.chat_template, turns, model.vocab, begun=begun)
-        except TemplateError as error:
-            raise Refusal(400, "template", str(error), param="messages") from None
+        """Prompt and prediction."""
         predicted = wanted.prediction
-        return prompt, [] if predicted is None else model.vocab.tokenize(predicted.text)
+        return encode_turns(self._service, wanted.turns), (
+            [] if predicted is None else self._service.model.vocab.tokenize(predicted.text)
+        )
 
     def _encode_texts(self, wanted: TextCompletion) -> list[list[int]]:
         vocab, encoded = self._service.model.vocab, []

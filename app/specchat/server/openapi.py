@@ -120,6 +120,21 @@ def description() -> dict[str, Any]:
                     errors=_FAILING,
                 )
             },
+            "/v1/messages": {
+                "post": _operation(
+                    "A message, in Anthropic's format; with `stream`, server-sent events",
+                    {"200": (JSON, "text/event-stream")},
+                    body=(JSON, "Messages"),
+                    errors=_FAILING,
+                )
+            },
+            "/v1/messages/count_tokens": {
+                "post": _operation(
+                    "Tokens of a prompt, in Anthropic's format",
+                    {"200": JSON},
+                    body=(JSON, "CountTokens"),
+                )
+            },
             **{
                 f"/v1/{name}": {"post": _operation("Not supported", {"404": JSON})}
                 for name in ("embeddings", "responses")

@@ -62,6 +62,11 @@ class AnswerText:
         return self._stop.cut is not None
 
     @property
+    def stop(self) -> str | None:
+        """The stop string that was met."""
+        return self._stop.met
+
+    @property
     def text(self) -> str:
         return "".join(self._parts)
 

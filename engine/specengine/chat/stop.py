@@ -19,6 +19,8 @@ class StopFilter:
         self._passed = 0
         self.cut: int | None = None
         """Offset of the first byte of the stop string that was met, in all bytes fed."""
+        self.met: str | None = None
+        """That stop string."""
 
     def feed(self, data: bytes) -> bytes:
         """Bytes that may be shown now. After a stop string nothing passes any more."""
@@ -33,7 +35,8 @@ class StopFilter:
         ]
         if not matches:
             return self._pass(len(self._held) - self._possible_start())
-        _, start = min(matches)
+        end, start = min(matches)
+        self.met = self._held[start:end].decode()
         self.cut = self._passed + start
         return self._pass(start)
 
