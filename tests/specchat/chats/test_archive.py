@@ -100,6 +100,7 @@ def test_another_kind_of_file_is_told(
             {"unverified": {"token": 3, "char": 0, "writer": "d", "seed": 1}},
             "a part of a message begins beyond its end",
         ),
+        ({"answer_at": 3}, "begins beyond its end"),
         ({"role": "tool"}, "chats.0.messages.1.role: "),
         ({"text": None}, "chats.0.messages.1.text: "),
     ],
