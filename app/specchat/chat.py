@@ -37,7 +37,7 @@ from specchat.tui.terminal import terminal_for_screen
 def run_chat(flags: Mapping[str, Any]) -> int:
     """Open the chat with what `flags` name, or with what was chosen in settings or earlier.
 
-    Returns the exit code. Raises SpecchatError where the terminal cannot show it.
+    Returns the exit code. Raises SpecchatError if the terminal cannot show it.
     """
     if os.environ.get("TERM") == "dumb":
         raise SpecchatError(

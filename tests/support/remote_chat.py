@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,13 @@ async def remote_runtime(
         yield runtime
     finally:
         await runtime.close()
+
+
+async def ended(runtime: Runtime, turns: Sequence[Turn], options: AnswerOptions) -> Finished:
+    """The end of an answer."""
+    *_, last = [event async for event in runtime.answer(turns, options)]
+    assert isinstance(last, Finished)
+    return last
 
 
 async def ask(

@@ -29,7 +29,7 @@ class KeptCosts(BaseModel):
     seconds: dict[OnErrorOmit[Width], OnErrorOmit[Seconds]] = Field(min_length=1)
     """By width of the pass; the latest answers have their share in them."""
     measured: Measurement | None = None
-    """None where no calibration but answers alone have taught it."""
+    """None if no calibration but answers alone have taught it."""
 
 
 class _File(RootModel[dict[str, OnErrorOmit[KeptCosts]]]):

@@ -54,7 +54,7 @@ class Archive(BaseModel):
 
 
 def archive(store: ChatStore, chat_ids: Iterable[int]) -> Archive:
-    """Raises SpecchatError where there is no such chat."""
+    """Raises SpecchatError if there is no such chat."""
     chats = [ArchivedChat(chat=store.chat(i), messages=store.tree(i)) for i in chat_ids]
     return Archive(format="specchat-chats", version=1, chats=chats)
 

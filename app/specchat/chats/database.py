@@ -81,7 +81,7 @@ class Database:
                 raise
 
     def _require_file(self) -> None:
-        """Raises GoneError where others would not see what is written: SQLite goes on as if nothing
+        """Raises GoneError if others would not see what is written: SQLite goes on as if nothing
         had happened in a file that was deleted, or that lies under another one.
         """
         if _identity(self.path) != self._file:
@@ -168,7 +168,7 @@ class Database:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file `path` leads to; None where it leads to none."""
+    """Which file `path` leads to; None if it leads to none."""
     try:
         status = path.stat()
     except FileNotFoundError:

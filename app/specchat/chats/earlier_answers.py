@@ -21,11 +21,11 @@ class EarlierAnswers:
     """Token ids of the newest answers of a model, whatever chat they are in."""
 
     def __init__(self, store: Callable[[], ChatStore | None]) -> None:
-        """`store` gives the one that is open now; None where there is none."""
+        """`store` gives the one that is open now; None if there is none."""
         self._store = store
 
     def __call__(self, model: str) -> Sequence[Sequence[int]]:
-        """Oldest first. None where the chats cannot be read: that costs drafts, nothing else."""
+        """Oldest first; empty if the chats cannot be read: that costs drafts, nothing else."""
         try:
             store = self._store()
             return [] if store is None else store.answers(model, MAX_TOKENS)

@@ -42,7 +42,7 @@ class ChatSummary:
 class Message:
     """One message of the tree; `parent_id` is None at a root.
 
-    `tokens` are the answer's own ids in the vocabulary of `model`, empty where unknown.
+    `tokens` are the answer's own ids in the vocabulary of `model`, empty if unknown.
     `stats` is whatever JSON object was recorded with the answer. `unverified` is where the words of
     a draft model begin that the target has not verified yet. `reasoning` is what was thought before
     the answer, whose own tokens begin at `answer_at`.

@@ -78,7 +78,7 @@ class ChatStore:
         self._database.close()
 
     def check(self) -> None:
-        """Raises GoneError where the file that was opened is there no more."""
+        """Raises GoneError if the file that was opened is gone."""
         with self._database.reading():
             pass
 

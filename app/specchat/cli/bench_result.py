@@ -23,7 +23,7 @@ class ResultFile:
     """Where a run is kept; without a path, nowhere."""
 
     def __init__(self, path: Path | None) -> None:
-        """Raises BenchmarkError where it cannot be written: hours later would be late to learn."""
+        """Raises BenchmarkError if it cannot be written: hours later would be late to learn."""
         self._path = path
         if path is None:
             return
@@ -60,7 +60,7 @@ def finish(
 ) -> None:
     """Keep `report`, then show it: no terminal, and nobody who reads a pipe, loses a measurement.
 
-    Raises BenchmarkError where it cannot be kept; it is shown even so.
+    Raises BenchmarkError if it cannot be kept; it is shown even so.
     """
     try:
         result.write(report)

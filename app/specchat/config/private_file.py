@@ -16,7 +16,7 @@ def create_private(path: Path) -> None:
 
 
 def read_private(path: Path) -> str:
-    """The text of `path`. Raises SpecchatError where others may read it, too.
+    """The text of `path`. Raises SpecchatError if others may read it, too.
 
     Windows keeps permissions elsewhere: there nothing is checked.
     """

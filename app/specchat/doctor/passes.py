@@ -38,7 +38,7 @@ def check_passes() -> list[Check]:
 async def measure_again(on_event: Callable[[Progress], None]) -> None:
     """Measure what passes cost of the models of the person's profile, and keep it.
 
-    Raises SpecchatError or SpecEngineError, also where the models are not on this computer.
+    Raises SpecchatError or SpecEngineError, also if the models are not on this computer.
     """
     settings, registry = load_settings(), load_registry(locations.registry_file())
     runtime = Runtime(

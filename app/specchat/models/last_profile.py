@@ -13,7 +13,7 @@ from specchat.models.registry import Profile, Registry
 
 
 def last_profile(registry: Registry) -> Profile | None:
-    """The profile chosen last, as the registry has it now; None where it is gone or none was.
+    """The profile chosen last, as the registry has it now; None if it is gone or none was.
 
     One that was made for a file on this computer is in no registry and was written down whole.
     """

@@ -27,7 +27,7 @@ def require_memory(
     gpu_layers: GpuLayers = GpuLayers(),  # noqa: B008, it is immutable
     freed: Mapping[str, int] | None = None,
 ) -> None:
-    """Raises MemoryShortageError, with all sizes, where the pair needs more than is available: of
+    """Raises MemoryShortageError, with all sizes, if the pair needs more than is available: of
     main memory, for all that no GPU with memory of its own takes; see
     `specengine.llama.offload.plan`.
     """

@@ -36,7 +36,7 @@ class _ListedFile:
 
 
 def find_wheel(client: httpx.Client, package: str, version: str, cancel: Event) -> Remote:
-    """The wheel of exactly this release. Raises SourceError where the index has none."""
+    """The wheel of exactly this release. Raises SourceError if the index has none."""
     name = _normalized(package)
     index, headers = _split_credentials(index_url())
     page = Remote(f"{index.rstrip('/')}/{name}/", {**headers, "Accept": _ACCEPT})

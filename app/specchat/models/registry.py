@@ -112,7 +112,7 @@ def drafter_names() -> list[str]:
 
 
 def model_in(draft: str | None) -> str | None:
-    """`draft` where it names a model, head or file; None where it is a drafter without one."""
+    """`draft` where it names a model, head or file; None if it is a drafter without one."""
     return draft if draft and draft not in drafter_names() else None
 
 

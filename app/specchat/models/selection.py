@@ -49,7 +49,7 @@ def adjusted(profile: Profile, settings: Settings, *, system: str | None) -> Pro
 
 def other_context(profile: Profile, n_ctx: int) -> list[str]:
     """What to say where the context that was loaded for `profile` has `n_ctx` tokens, and another
-    number was asked for; nothing where nobody asked, or where 0 says that it is not known.
+    number was asked for; nothing if nobody asked, or if 0 says that it is not known.
     """
     if n_ctx in (0, profile.n_ctx) or "n_ctx" not in profile.model_fields_set:
         return []

@@ -128,7 +128,7 @@ class SpecchatApp(App[None]):
 
 
 def _driver() -> type[Driver] | None:
-    """None where Textual's own is used."""
+    """None if Textual's own is used."""
     if sys.platform == "win32":
         return None
     from specchat.tui.driver import TerminalDriver

@@ -119,7 +119,7 @@ class Entry:
 
     @property
     def begun(self) -> PartialAnswer | None:
-        """The answer as the target may verify it; None where there is nothing to verify."""
+        """The answer as the target may verify it; None if there is nothing to verify."""
         mark = self.unverified
         return None if mark is None else PartialAnswer(tuple(self.tokens), mark)
 

@@ -57,7 +57,7 @@ class TerminalDriver(LinuxDriver):
                 self._has_begun = self._app.focused is not None
 
     def _read(self) -> bytes:
-        """What there is; nothing where the terminal is gone."""
+        """What there is; nothing if the terminal is gone."""
         try:
             return os.read(self.fileno, _READ)
         except OSError:

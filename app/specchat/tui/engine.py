@@ -49,7 +49,7 @@ class Engine:
         return self._turn.locked()
 
     async def load(self, profile: Profile, on_progress: Callable[[Progress], None]) -> bool:
-        """Loads `profile` in place of what runs and what is loaded; False where it was stopped.
+        """Loads `profile` in place of what runs and what is loaded; False if it was stopped.
 
         `on_progress` is called in this thread. Raises SpecchatError; then, as after a stop, what
         was loaded may still be (see `profile`).

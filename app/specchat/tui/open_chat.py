@@ -67,7 +67,7 @@ class OpenChat:
     async def save(self) -> bool:
         """Whether the store has all of this chat, or another took its place meanwhile.
 
-        True where there is no store, too. Waits for one that is being opened, if there is
+        True if there is no store, too. Waits for one that is being opened, if there is
         anything to save.
         """
         if self.conversation.entries:
@@ -114,7 +114,7 @@ class OpenChat:
                 )
 
     async def versions(self) -> Mapping[int, Sequence[int]] | None:
-        """As of `ChatStore.versions`; None where this chat cannot be saved, or is gone."""
+        """As of `ChatStore.versions`; None if this chat cannot be saved, or is gone."""
         saved = await self.save()  # first: a new chat has no id before
         store, chat_id = self.store, self.conversation.chat_id
         if not saved or store is None or chat_id is None:

@@ -27,7 +27,7 @@ async def record(store: ChatStore, conversation: Conversation, profile: str) -> 
     """Writes what `store` does not have yet of `conversation`.
 
     It compares instead of being told, so a save that fails (a full disk) loses nothing: the next
-    one catches up. Raises GoneError where what was stored is gone, else SpecchatError.
+    one catches up. Raises GoneError if what was stored is gone, else SpecchatError.
     """
     changes = list(_changes(conversation))
     await asyncio.to_thread(_write, store, conversation, profile, changes)

@@ -28,11 +28,11 @@ class Runtime(Protocol):
 
     @property
     def n_ctx(self) -> int:
-        """Tokens of context that it has; 0 where that is not known."""
+        """Tokens of context that it has; 0 if that is not known."""
 
     @property
     def placement(self) -> str:
-        """What of it is on which GPU, in one line; empty where nothing is."""
+        """What of it is on which GPU, in one line; empty if nothing is."""
 
     @property
     def gpu_bytes(self) -> Mapping[str, int]:
@@ -67,7 +67,7 @@ class Services:
     runtime: Runtime
     registry: Registry
     open_store: Callable[[], ChatStore]
-    """Raises SpecchatError where chats cannot be kept."""
+    """Raises SpecchatError if chats cannot be kept."""
     options: Callable[[Profile], AnswerOptions]
     profile: Profile | None = None
     """What was chosen by a flag, in the settings or earlier; None shows the first-run screen."""
@@ -78,7 +78,7 @@ class Services:
     missing: Callable[[Profile], Sequence[Model]] = field(default=lambda profile: ())
     """The models of a profile that would have to be downloaded."""
     placement: Callable[[Profile], str] = field(default=lambda profile: "")
-    """What of a profile's models is or would be on GPUs, in one line; empty where nothing."""
+    """What of a profile's models is or would be on GPUs, in one line; empty if nothing."""
     scan: Callable[[], Sequence[Found]] = field(default=lambda: ())
     """GGUF files that are already on this computer."""
     unsent: str = ""

@@ -17,9 +17,10 @@ from specchat.backends.runtime import Runtime
 from specchat.config import locations
 from specchat.models.registry import load_registry
 from specengine.chat.chat_template import Turn
-from specengine.core.events import Finished, Progress
+from specengine.core.events import Progress
 from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
+from support.remote_chat import ended
 from support.smollm import UNENDING
 
 OPTIONS = AnswerOptions(
@@ -62,8 +63,7 @@ async def answer(runtime: Runtime, turns: list[Turn]) -> tuple[Turn, int]:
     """The answer, and how many passes it took."""
     pair = await pair_of(runtime)
     passes = pair.context.passes
-    finished = [event async for event in runtime.answer(turns, OPTIONS)][-1]
-    assert isinstance(finished, Finished)
+    finished = await ended(runtime, turns, OPTIONS)
     assert finished.error is None
     return Turn("assistant", finished.text, finished.tokens), pair.context.passes - passes
 

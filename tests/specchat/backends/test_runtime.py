@@ -17,6 +17,7 @@ from specengine.core.errors import CancelledError
 from specengine.core.events import Chunk, Finished, Progress
 from specengine.loop.inspection import InspectedRound
 from specengine.sampling import SamplingParams
+from support.remote_chat import ended
 from support.smollm import UNENDING
 
 GREEDY = AnswerOptions(
@@ -48,9 +49,7 @@ async def collect(runtime: Runtime, turns: list[Turn], options: AnswerOptions) -
 async def ask(
     runtime: Runtime, turns: list[Turn] = QUESTION, options: AnswerOptions = GREEDY
 ) -> Finished:
-    finished = (await collect(runtime, turns, options))[-1]
-    assert isinstance(finished, Finished)
-    return finished
+    return await ended(runtime, turns, options)
 
 
 def something_runs(runtime: Runtime) -> threading.Event:
@@ -136,15 +135,6 @@ async def test_the_event_loop_stays_free_while_a_model_works(runtime: Runtime) -
     ticker.cancel()
     assert len(events) > 2
     assert ticks > len(events)
-
-
-async def test_a_bad_grammar_is_an_error_before_the_first_token(runtime: Runtime) -> None:
-    options = AnswerOptions(sampling=SamplingParams(temperature=0), grammar="root ::= (")
-    finished = await ask(runtime, options=options)
-    assert finished.reason == "error"
-    assert finished.error is not None
-    assert "grammar" in finished.error
-    assert finished.tokens == ()
 
 
 async def test_case_14_old_turns_leave_a_full_context_and_that_is_said(runtime: Runtime) -> None:

@@ -43,7 +43,7 @@ class Document:
 
     @property
     def fence(self) -> str:
-        """What closes the code that comes next; empty where no code comes."""
+        """What closes the code that comes next; empty if no code comes."""
         return self._splitter.fence
 
     def append(self, text: str) -> None:

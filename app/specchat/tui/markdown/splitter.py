@@ -39,7 +39,7 @@ class Splitter:
 
     @property
     def fence(self) -> str:
-        """The mark that opened the code at the end; empty where there is none."""
+        """The mark that opened the code at the end; empty if there is none."""
         return self._fence or ""
 
     @property

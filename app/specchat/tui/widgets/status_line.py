@@ -29,7 +29,7 @@ class StatusLine(Widget):
 
     profile: reactive[Profile | None] = reactive(None)
     context_size: reactive[int] = reactive(0)
-    """In tokens; 0 where it is not known."""
+    """In tokens; 0 if it is not known."""
     activity: reactive[Content] = reactive(Content())
     """What happens now; empty at rest."""
     stats: reactive[Statistics | None] = reactive(None, always_update=True)

@@ -15,7 +15,7 @@ from specengine.chat.chat_template import Turn
 from specengine.core.events import Finished
 from specengine.sampling import SamplingParams
 from support.chat_stand_in import ChatStandIn, Reply, chat_stand_in, events
-from support.remote_chat import remote_runtime
+from support.remote_chat import ended, remote_runtime
 
 CODE = "def area(width, height):\n    # of a rectangle\n    return width * height\n\narea(3, 4)\n\n"
 QUESTION = f"Rename area to size:\n\n```python\n{CODE}```"
@@ -33,9 +33,7 @@ async def ask(runtime: Runtime, question: str = QUESTION, **settings: Any) -> Fi
     options = AnswerOptions(
         sampling=SamplingParams(seed=1), **{"max_tokens": None, "drafting": False, **settings}
     )
-    *_, finished = [event async for event in runtime.answer([Turn("user", question)], options)]
-    assert isinstance(finished, Finished)
-    return finished
+    return await ended(runtime, [Turn("user", question)], options)
 
 
 def predictions(stand_in: ChatStandIn) -> list[str | None]:

@@ -21,7 +21,7 @@ from specengine.llama.placement import Device, Placement
 from specengine.load.loaded_model import LoadedModel
 from specengine.sampling import SamplingParams
 from support.command_line import specchat
-from support.remote_chat import remote_runtime
+from support.remote_chat import ended, remote_runtime
 from support.served_models import Babbler, BigModel, serving
 
 pytestmark = pytest.mark.usefixtures("smollm_step")
@@ -46,9 +46,7 @@ def babbler(tiny_model: Path) -> Iterator[BigModel]:
 
 async def ask(runtime: Runtime, **options: Any) -> Finished:
     settings: dict[str, Any] = {"sampling": GREEDY, "max_tokens": 16, "draft_length": 4, **options}
-    *_, finished = [e async for e in runtime.answer(TURNS, AnswerOptions(**settings))]
-    assert isinstance(finished, Finished)
-    return finished
+    return await ended(runtime, TURNS, AnswerOptions(**settings))
 
 
 @pytest.fixture(scope="module")

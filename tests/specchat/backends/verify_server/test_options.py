@@ -17,12 +17,11 @@ from specchat.backends.runtime import Runtime
 from specchat.backends.scoring import pair as scoring_pair
 from specchat.backends.verify_server import pair as remote_pair
 from specengine.chat.chat_template import Turn
-from specengine.core.events import Finished
 from specengine.load import pair
 from specengine.load.drafting import Drafting
 from specengine.sampling import SamplingParams
 from support.chat_stand_in import Reply, chat_stand_in, events
-from support.remote_chat import ask, remote_runtime
+from support.remote_chat import ask, ended, remote_runtime
 from support.served_models import Babbler, serving
 from support.spy import spied
 from support.verify_server import VerifyServer
@@ -140,11 +139,7 @@ async def answer(
     sampling = SamplingParams(**{"seed": 5, **{k: v for k, v in wanted.items() if k in SAMPLING}})
     options: dict[str, Any] = {"max_tokens": 1, "draft_length": 4}
     options |= {k: v for k, v in wanted.items() if k in OPTIONS}
-    finished = None
-    async for event in runtime.answer(TURNS, AnswerOptions(sampling=sampling, **options)):
-        if isinstance(event, Finished):
-            finished = event
-    assert finished is not None
+    finished = await ended(runtime, TURNS, AnswerOptions(sampling=sampling, **options))
     said = [*finished.notices, *([finished.error] if finished.error else [])]
     return said, repr(asked), options.get("drafting", True)
 

@@ -19,7 +19,7 @@ from specengine.chat.chat_template import Turn
 from specengine.core.events import Finished
 from specengine.sampling import SamplingParams
 from support.buffering_proxies import BuffersUp
-from support.remote_chat import QUESTION, ask, remote_runtime
+from support.remote_chat import QUESTION, ask, ended, remote_runtime
 from support.smollm import UNENDING
 from support.verify_server import VerifyServer, running_server, slow_passes
 
@@ -163,8 +163,6 @@ async def test_the_next_turn_sends_only_what_is_new(server: VerifyServer, tiny_m
                 Turn("user", "Go on."),
             ]
             options = AnswerOptions(sampling=SamplingParams(seed=1), max_tokens=4)
-            *_, finished = [event async for event in runtime.answer(turns, options)]
-            assert isinstance(finished, Finished)
-            assert finished.reason == "length"
+            assert (await ended(runtime, turns, options)).reason == "length"
             # Twenty repetitions alone would be 80 ids and more.
             assert proxy.traffic.up - before < 1500
