@@ -30,7 +30,9 @@ class Script:
 
 @dataclass
 class FakeRuntime:
-    """Answers `scripts` one after the other, then repeats the question. Token ids count up."""
+    """What the screen uses of a `specchat.backends.runtime.Runtime`. Answers `scripts` one after
+    the other, then repeats the question. Token ids count up.
+    """
 
     scripts: list[Script] = field(default_factory=list)
     load_error: Exception | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from specchat.backends.answer_options import AnswerOptions
-from specchat.tui.services import Runtime
+from specchat.backends.runtime import Runtime
 from specengine.chat.chat_template import Turn
 
 _PAUSE_S = 0.6  # in typing, before what was typed is read

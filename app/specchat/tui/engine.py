@@ -9,10 +9,10 @@ from contextlib import suppress
 
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.backend import Event
+from specchat.backends.runtime import Runtime
 from specchat.errors import SpecchatError
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
-from specchat.tui.services import Runtime
 from specengine.chat.chat_template import Turn
 from specengine.core.errors import CancelledError, SpecEngineError
 from specengine.core.events import Finished, Progress

@@ -2,62 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from specchat.backends.answer_options import AnswerOptions
-from specchat.backends.backend import Event
+from specchat.backends.runtime import Runtime
 from specchat.chats import ChatStore
 from specchat.models.registry import Model, Profile, Registry
 from specchat.models.scan import Found
 from specchat.tui.theme import DARK
-from specengine.chat.chat_template import Turn
-from specengine.core.events import Progress
-
-
-class Runtime(Protocol):
-    """The models behind the chat; `specchat.backends.runtime.Runtime` is the real one."""
-
-    @property
-    def profile(self) -> Profile | None:
-        """What is loaded."""
-
-    async def load(self, profile: Profile, on_event: Callable[[Progress], None]) -> None:
-        """`on_event` may be called from other threads."""
-
-    @property
-    def n_ctx(self) -> int:
-        """Tokens of context that it has; 0 if that is not known."""
-
-    @property
-    def placement(self) -> str:
-        """What of it is on which GPU, in one line; empty if nothing is."""
-
-    @property
-    def gpu_bytes(self) -> Mapping[str, int]:
-        """What it takes of each GPU's memory, by its name."""
-
-    def answer(self, turns: Sequence[Turn], options: AnswerOptions) -> AsyncIterator[Event]:
-        """Progress, chunks, and exactly one Finished."""
-
-    async def can_verify(self) -> bool:
-        """Whether the target could verify now what it has not."""
-
-    def cancel(self) -> None:
-        """Ends the running load or answer; returns at once."""
-
-    async def read_ahead(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
-        """Evaluates what the next prompt begins with, until something else is asked for."""
-
-    def stop_reading(self) -> None:
-        """Ends that; returns at once."""
-
-    async def keep(self, turns: Sequence[Turn], typed: str, options: AnswerOptions) -> None:
-        """Keeps what is evaluated of the chat for when it is opened again."""
-
-    async def close(self) -> None:
-        """Frees the models."""
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from specchat.backends.runtime import Runtime
 from specchat.tui.answering import Answering
 from specchat.tui.conversation import Entry
 from specchat.tui.open_chat import OpenChat
-from specchat.tui.services import Runtime
 
 EVERY_S = 10.0
 

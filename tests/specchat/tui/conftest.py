@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from specchat.backends.answer_options import AnswerOptions
+from specchat.backends.runtime import Runtime
 from specchat.chats import ChatStore
 from specchat.models.registry import Profile, Registry, load_registry
 from specchat.tui.app import SpecchatApp
@@ -28,7 +29,7 @@ def registry() -> Registry:
 def services(registry: Registry, tmp_path: Path) -> Services:
     """Of a person who chose `tiny` earlier."""
     return Services(
-        runtime=FakeRuntime(),
+        runtime=cast(Runtime, FakeRuntime()),
         registry=registry,
         open_store=lambda: ChatStore(tmp_path / "chats.db"),
         options=lambda profile: AnswerOptions(),
@@ -48,7 +49,7 @@ def start_chat(services: Services, tmp_path: Path) -> StartChat:
         runtime = runtime or FakeRuntime(scripts=list(scripts))
         remembered: list[Profile] = []
         changes.setdefault("remember", remembered.append)
-        app = SpecchatApp(replace(services, runtime=runtime, **changes))
+        app = SpecchatApp(replace(services, runtime=cast(Runtime, runtime), **changes))
         async with app.run_test(size=size) as pilot:
             chat = Chat(pilot, ChatStore(tmp_path / "chats.db"), runtime, remembered)
             await chat.settle()

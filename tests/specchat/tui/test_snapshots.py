@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from specchat.backends.runtime import Runtime
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services
 from specchat.tui.widgets.prompt import Prompt
@@ -65,7 +66,8 @@ def before(*keys: str, question: str = "") -> Callable[[Pilot[None]], Awaitable[
 
 @pytest.mark.parametrize("size", [(90, 40), (40, 12)], ids=["wide", "small"])
 def test_an_answer(snap_compare: Snapshot, services: Services, size: tuple[int, int]) -> None:
-    app = SpecchatApp(replace(services, runtime=FakeRuntime([Script([ANSWER])])))
+    runtime = cast(Runtime, FakeRuntime([Script([ANSWER])]))
+    app = SpecchatApp(replace(services, runtime=runtime))
     ask = before(question="Reverse a linked list in Python, please.")
     assert snap_compare(app, terminal_size=size, run_before=ask)
 
