@@ -17,10 +17,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from specchat.server import anthropic
+from specchat.server import anthropic, ollama
 from specchat.server.anthropic import AnthropicHandlers
 from specchat.server.completions import CompletionHandlers
 from specchat.server.metrics import CONTENT_TYPE
+from specchat.server.ollama import OllamaHandlers
 from specchat.server.openapi import description
 from specchat.server.refusal import Refusal
 from specchat.server.service import Service
@@ -40,7 +41,7 @@ Refused = Callable[[Refusal], Response]
 def make_app(service: Service, origins: Sequence[str] = ()) -> Starlette:
     """The ASGI application of one served model. `origins`: whose web pages may use it."""
     verify, completions = VerifyHandlers(service), CompletionHandlers(service)
-    messages = AnthropicHandlers(service)
+    messages, api = AnthropicHandlers(service), OllamaHandlers(service)
 
     def route(
         path: str, method: str, handler: Handler, refused: Refused = Refusal.response
@@ -78,6 +79,11 @@ def make_app(service: Service, origins: Sequence[str] = ()) -> Starlette:
             route("/v1/completions", "POST", completions.text),
             route("/v1/messages", "POST", messages.create, anthropic.refused),
             route("/v1/messages/count_tokens", "POST", messages.count, anthropic.refused),
+            route("/api/version", "GET", api.version, ollama.refused),
+            route("/api/tags", "GET", api.tags, ollama.refused),
+            route("/api/show", "POST", api.show, ollama.refused),
+            route("/api/chat", "POST", api.chat, ollama.refused),
+            route("/api/generate", "POST", api.generate, ollama.refused),
             route("/v1/embeddings", "POST", completions.refuse),
             route("/v1/responses", "POST", completions.refuse),
         ],

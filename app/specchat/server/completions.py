@@ -131,7 +131,11 @@ class CompletionHandlers:
     def _encode_texts(self, wanted: TextCompletion) -> list[list[int]]:
         vocab, encoded = self._service.model.vocab, []
         for prompt in wanted.prompts:
-            ids = vocab.tokenize(prompt, bos=True) if isinstance(prompt, str) else prompt
+            ids = (
+                vocab.tokenize(prompt, bos=True, special=True)
+                if isinstance(prompt, str)
+                else prompt
+            )
             if not ids:
                 raise Refusal(400, "empty", "the prompt is empty", param="prompt")
             check_ids(ids, vocab.size, "prompt")

@@ -6,8 +6,10 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from specchat.server.anthropic_request import CountTokens, Messages
 from specchat.server.bodies import JSON, NDJSON
 from specchat.server.chat_request import ChatCompletion
+from specchat.server.ollama_request import OllamaChat, OllamaGenerate, OllamaShow
 from specchat.server.text_request import TextCompletion
 from specchat.version import __version__
 from specchat.wire.messages import Generate, Hint, NewSession
@@ -23,15 +25,16 @@ _ERRORS = {
 }
 _GONE = {"410": "there is no such session, or no longer: create one"}
 _FAILING = {"503": "the model failed or hangs, or the server is shutting down"}
+_MESSAGES = (
+    *(NewSession, Generate, Hint, ChatCompletion, TextCompletion, Messages, CountTokens),
+    *(OllamaChat, OllamaGenerate, OllamaShow),
+)
 
 
 def description() -> dict[str, Any]:
     """OpenAPI 3.1."""
     _, schemas = models_json_schema(
-        [
-            (model, "validation")
-            for model in (NewSession, Generate, Hint, ChatCompletion, TextCompletion)
-        ],
+        [(message, "validation") for message in _MESSAGES],
         ref_template="#/components/schemas/{model}",
     )
     return {
@@ -134,6 +137,24 @@ def description() -> dict[str, Any]:
                     {"200": JSON},
                     body=(JSON, "CountTokens"),
                 )
+            },
+            "/api/version": {"get": _operation("The version, as Ollama tells it", {"200": JSON})},
+            "/api/tags": {"get": _operation("Models, in Ollama's format", {"200": JSON})},
+            "/api/show": {
+                "post": _operation(
+                    "The model, in Ollama's format", {"200": JSON}, body=(JSON, "OllamaShow")
+                )
+            },
+            **{
+                f"/api/{name}": {
+                    "post": _operation(
+                        "An answer in Ollama's format, in lines unless `stream` is false",
+                        {"200": (JSON, NDJSON)},
+                        body=(JSON, schema),
+                        errors=_FAILING,
+                    )
+                }
+                for name, schema in (("chat", "OllamaChat"), ("generate", "OllamaGenerate"))
             },
             **{
                 f"/v1/{name}": {"post": _operation("Not supported", {"404": JSON})}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -71,6 +72,8 @@ class Reply:
         self.reason = "stop"
         """`length` where a limit ended it."""
         self.cached = self.accepted = self.rejected = 0
+        self.spoke_ns: int | None = None
+        """When its first tokens came, by `time.perf_counter_ns`."""
         self._untold: list[TokenLogprobs] = []
 
     async def pieces(self) -> AsyncIterator[Piece | None]:
@@ -97,6 +100,7 @@ class Reply:
             event, _ = came
             if isinstance(event, Ended):
                 break
+            self.spoke_ns = self.spoke_ns or time.perf_counter_ns()
             self.cached = answer.generation.cached
             self.accepted += event.accepted
             self.rejected += event.drafted - event.accepted

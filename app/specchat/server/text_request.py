@@ -24,7 +24,7 @@ class TextCompletion(AnswerRequest):
     }
 
     prompt: str | _Ids | Annotated[list[str | _Ids], Field(min_length=1, max_length=128)]
-    """Text, in which nothing is a control token, or token ids; several: an answer to each."""
+    """Text, in which control tokens are believed, or token ids; several: an answer to each."""
     max_tokens: Integer | None = Field(16, ge=1)
     logprobs: Integer | None = Field(None, ge=0, le=MAX_LOGPROBS)
     """Alternatives to tell with the log-probability of each token."""

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import httpx
@@ -31,6 +32,12 @@ def test_every_route_is_described(server: VerifyServer) -> None:
     }
     assert routes - described == {("/openapi.json", "get")}
     assert described <= routes
+
+
+def test_every_body_that_is_named_is_described() -> None:
+    text = json.dumps(description())
+    named = set(re.findall(r'"#/components/schemas/(\w+)"', text))
+    assert named <= set(description()["components"]["schemas"])
 
 
 def test_metrics_tell_what_happened(client: httpx.Client) -> None:
