@@ -132,30 +132,27 @@ def test_a_server_that_stays_busy_is_given_up(server: FileServer, fetch: Fetch) 
     assert len(server.gets("/small.gguf")) == 5
 
 
-def test_a_page_instead_of_the_file_is_refused_before_its_first_byte(
-    server: FileServer, fetch: Fetch
+@pytest.mark.parametrize(
+    ("served", "known", "cause"),
+    [
+        (lambda right: b"<html>log in first</html>", {}, r"file has 25 bytes, expected \d+"),
+        (lambda right: right[:-1] + b"?", {}, r"the file's SHA-256 is \w+, expected \w+"),
+        (lambda right: b"<html>not found, but 200 OK</html>", UNKNOWN, "a web page, not a model"),
+    ],
+    ids=["a page, before its first byte", "other bytes of the right length", "no model"],
+)
+def test_what_is_not_the_file_is_refused(
+    server: FileServer,
+    fetch: Fetch,
+    served: Callable[[bytes], bytes],
+    known: dict[str, None],
+    cause: str,
 ) -> None:
-    server.files["/small.gguf"] = b"<html>log in first</html>"
-    with pytest.raises(DownloadError, match=r"file has 25 bytes, expected \d+"):
-        fetch()
-    assert fetch.unfinished.part.read_bytes() == b""
-
-
-def test_other_bytes_of_the_right_length_are_refused(server: FileServer, fetch: Fetch) -> None:
-    server.files["/small.gguf"] = fetch.content[:-1] + b"?"
-    with pytest.raises(DownloadError, match=r"the file's SHA-256 is \w+, expected \w+"):
-        fetch()
+    server.files["/small.gguf"] = served(fetch.content)
+    with pytest.raises(DownloadError, match=cause):
+        fetch(**known)
     assert not fetch.destination.exists()
-    assert fetch.unfinished.part.read_bytes() == b""
-
-
-def test_a_file_that_is_no_model_is_refused_even_without_a_known_hash(
-    server: FileServer, fetch: Fetch
-) -> None:
-    server.files["/small.gguf"] = b"<html>not found, but 200 OK</html>"
-    with pytest.raises(DownloadError, match="a web page, not a model"):
-        fetch(**UNKNOWN)
-    assert not fetch.destination.exists()
+    assert known or fetch.unfinished.part.read_bytes() == b""
 
 
 def test_an_unknown_hash_is_learned_and_said(fetch: Fetch) -> None:

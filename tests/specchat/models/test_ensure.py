@@ -79,9 +79,14 @@ def test_offline_connects_to_nothing(
     assert server.requests == []
 
 
-def test_offline_uses_what_is_here(server: FileServer, folder: Path, model: Model) -> None:
+@pytest.mark.parametrize("lost", ["", "small.json"], ids=["nothing", "its receipt"])
+def test_offline_what_is_here_is_used_whatever_was_lost(
+    server: FileServer, folder: Path, model: Model, lost: str
+) -> None:
     path = ensure_model(model, folder=folder)
     server.files.clear()
+    if lost:
+        (folder / lost).unlink()
     assert ensure_model(model, folder=folder, offline=True) == path
 
 
@@ -108,14 +113,6 @@ def test_without_a_hash_the_file_that_the_source_names_is_used(
     model = model_of(small_gguf, "hf:owner/repo/small.gguf", bytes=None, sha256=None)
     kept = kept_by_lm_studio(tmp_path, small_gguf, "small.gguf")
     assert ensure_model(model, folder=folder, offline=True) == kept
-
-
-def test_a_lost_receipt_costs_no_second_download(
-    server: FileServer, folder: Path, model: Model
-) -> None:
-    path = ensure_model(model, folder=folder)
-    (folder / "small.json").unlink()
-    assert ensure_model(model, folder=folder, offline=True) == path
 
 
 def test_removing_leaves_files_of_other_programs(

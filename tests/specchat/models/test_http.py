@@ -23,13 +23,14 @@ def fetched(client: httpx.Client, remote: Remote, path: Path, begin: int = 0) ->
 
 
 @pytest.mark.parametrize("size", [None, len(CONTENT)])
-def test_a_file_that_is_there_is_not_fetched_again(
-    server: FileServer, client: httpx.Client, tmp_path: Path, size: int | None
+@pytest.mark.parametrize("more", [b"", b"more"], ids=["whole", "longer"])
+def test_a_file_that_is_there_is_not_fetched_again_but_a_longer_one_is_dropped(
+    server: FileServer, client: httpx.Client, tmp_path: Path, size: int | None, more: bytes
 ) -> None:
     server.files["/a"] = CONTENT
-    (tmp_path / "a").write_bytes(CONTENT)
+    (tmp_path / "a").write_bytes(CONTENT + more)
     assert fetched(client, Remote(f"{server.url}/a", size=size), tmp_path / "a") == CONTENT
-    assert None not in server.gets("/a")
+    assert more or None not in server.gets("/a")
 
 
 def test_a_file_is_appended_to_what_stands_before_it(
@@ -40,15 +41,6 @@ def test_a_file_is_appended_to_what_stands_before_it(
     remote = Remote(f"{server.url}/a", size=len(CONTENT))
     assert fetched(client, remote, tmp_path / "a", begin=6) == b"before" + CONTENT
     assert server.gets("/a") == ["bytes=100-"]
-
-
-@pytest.mark.parametrize("size", [None, len(CONTENT)])
-def test_a_longer_leftover_is_dropped(
-    server: FileServer, client: httpx.Client, tmp_path: Path, size: int | None
-) -> None:
-    server.files["/a"] = CONTENT
-    (tmp_path / "a").write_bytes(CONTENT + b"more")
-    assert fetched(client, Remote(f"{server.url}/a", size=size), tmp_path / "a") == CONTENT
 
 
 def test_retry_after_is_waited_for_and_can_be_stopped(
