@@ -2,6 +2,7 @@
 
 import stat
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -46,8 +47,7 @@ def program(tmp_path: Path, source: str) -> str:
 
 @posix
 async def test_a_named_program_gets_the_files_and_is_ended(tmp_path: Path) -> None:
-    server = PeerServer(program(tmp_path, SERVES), MODELS)
-    try:
+    with closing(PeerServer(program(tmp_path, SERVES), MODELS)) as server:
         await server.ready()
         pid = server._process.pid
         assert psutil.pid_exists(pid)
@@ -57,19 +57,16 @@ async def test_a_named_program_gets_the_files_and_is_ended(tmp_path: Path) -> No
         assert "draft: draft-simple" in read_log(server._log)
         async with server.client() as client:
             assert (await client.get("/health")).status_code == 200
-    finally:
-        server.close()
     assert not psutil.pid_exists(pid)
 
 
 @posix
 async def test_one_that_does_not_start_says_why(tmp_path: Path) -> None:
-    server = PeerServer(program(tmp_path, FAILS), MODELS)
-    try:
-        with pytest.raises(BenchmarkError, match="does not start: error: failed to load model"):
-            await server.ready()
-    finally:
-        server.close()
+    with (
+        closing(PeerServer(program(tmp_path, FAILS), MODELS)) as server,
+        pytest.raises(BenchmarkError, match="does not start: error: failed to load model"),
+    ):
+        await server.ready()
 
 
 @posix
@@ -77,12 +74,11 @@ async def test_one_that_does_not_start_says_why(tmp_path: Path) -> None:
 async def test_a_program_that_is_no_llama_server_is_named(tmp_path: Path, said: bytes) -> None:
     source = SERVES.replace(repr(b'{"build_info": "b123-abc"}'), repr(said))
     assert source != SERVES
-    server = PeerServer(program(tmp_path, source), MODELS)
-    try:
-        with pytest.raises(BenchmarkError, match="are not those of a llama-server"):
-            await server.ready()
-    finally:
-        server.close()
+    with (
+        closing(PeerServer(program(tmp_path, source), MODELS)) as server,
+        pytest.raises(BenchmarkError, match="are not those of a llama-server"),
+    ):
+        await server.ready()
 
 
 @posix

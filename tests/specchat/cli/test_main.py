@@ -98,17 +98,23 @@ def log_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield
 
 
+def fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program has a fault."""
+
+    def main(**_: Any) -> None:
+        raise ValueError("two\nlines")
+
+    monkeypatch.setattr(cli.specchat, "main", main)
+    with pytest.raises(SystemExit) as exited:
+        cli.main(lambda flags: 0)
+    assert exited.value.code == 1
+
+
 @pytest.mark.usefixtures("log_of_its_own")
 def test_a_fault_of_the_program_is_one_line_and_its_traceback_is_in_the_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(**_: Any) -> None:
-        raise ValueError("two\nlines")
-
-    monkeypatch.setattr(cli.specchat, "main", fail)
-    with pytest.raises(SystemExit) as exited:
-        cli.main(lambda flags: 0)
-    assert exited.value.code == 1
+    fail(monkeypatch)
     error = capsys.readouterr().err
     assert error.startswith("specchat: internal error (ValueError: two lines)")
     assert str(locations.log_file()) in error
@@ -150,10 +156,5 @@ def test_a_log_that_cannot_be_written_is_no_word_on_the_terminal(
 ) -> None:
     (tmp_path / "state").write_text("no folder")
 
-    def fail(**_: Any) -> None:
-        raise ValueError("odd")
-
-    monkeypatch.setattr(cli.specchat, "main", fail)
-    with pytest.raises(SystemExit):
-        cli.main(lambda flags: 0)
+    fail(monkeypatch)
     assert capsys.readouterr().err.count("\n") == 1

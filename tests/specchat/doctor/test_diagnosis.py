@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from specchat.config.installation import Installer, rebuild_command
 from specchat.doctor import diagnosis
+from specchat.doctor.check import Check
 from specengine.llama import huge_pages
 from specengine.llama.cpu import Cpu
 from specengine.llama.placement import Device
@@ -71,12 +73,23 @@ def test_amx(
     assert check.detail == f"AMX is {says}; llama.cpp was built for {info}"
 
 
-def test_a_library_that_does_not_work_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load() -> str:
+@pytest.mark.parametrize(
+    ("asks", "check"),
+    [("system_info", diagnosis.check_amx), ("devices", diagnosis.check_gpu)],
+)
+def test_a_library_that_does_not_work_is_not_loaded(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asks: str,
+    check: Callable[[ProbeResult], Check],
+) -> None:
+    def load() -> None:
         raise AssertionError("loading it may end the process")
 
-    monkeypatch.setattr(diagnosis, "system_info", load)
-    assert "built for unknown" in diagnosis.check_amx(FAILS).detail
+    (tmp_path / "libggml-cuda.so").touch()
+    monkeypatch.setattr(diagnosis, "library_folder", lambda: tmp_path)
+    monkeypatch.setattr(diagnosis, asks, load)
+    assert check(FAILS).status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -198,15 +211,3 @@ def test_a_gpu_build_names_its_gpus_and_what_is_placed_there(
     assert check.status == "warn"
     assert "finds no such GPU" in check.detail
     assert "driver" in (check.remedy or "")
-
-
-def test_a_gpu_build_that_does_not_work_is_not_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def devices() -> list[Device]:
-        raise AssertionError("loading it may end the process")
-
-    (tmp_path / "libggml-cuda.so").touch()
-    monkeypatch.setattr(diagnosis, "library_folder", lambda: tmp_path)
-    monkeypatch.setattr(diagnosis, "devices", devices)
-    assert diagnosis.check_gpu(FAILS).status == "ok"
