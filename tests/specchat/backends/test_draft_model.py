@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from specchat.backends.draft_model import load_draft_model
+from specchat.backends.verify_server import preparation
 from specengine.core.cancel import AbortFlag
+from specengine.files.gguf import GGUF
 from specengine.llama import offload
 from specengine.llama.placement import Device, GpuLayers
 from specengine.load.loaded_model import LoadOptions
@@ -37,8 +40,18 @@ def test_it_has_as_many_layers_there_as_fit_or_as_are_wanted(
     assert set(progress) == {tiny_model.name}
 
 
-async def test_beside_a_verify_server_it_is_told(server: VerifyServer, tiny_model: Path) -> None:
-    layers = GpuLayers(draft=12)
-    async with remote_runtime(server.url, tiny_model, gpu_layers=layers) as runtime:
+async def test_beside_a_verify_server_it_is_told_and_converted_if_that_is_wanted(
+    server: VerifyServer, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def cheaper(draft: GGUF, **_: Any) -> GGUF:
+        asked.append(draft.path)
+        return draft
+
+    monkeypatch.setattr(preparation, "cheaper", cheaper)
+    how = {"gpu_layers": GpuLayers(draft=12), "convert_drafts": True}
+    async with remote_runtime(server.url, tiny_model, **how) as runtime:
+        assert asked == [tiny_model]
         assert runtime.placement.startswith("draft 12/31 layers on a GPU")
         assert (await ask(runtime, max_tokens=2)).notices == ()

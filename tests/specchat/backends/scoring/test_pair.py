@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from specchat.backends import draft_model
+from specchat.backends import draft_model, opening
 from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
 from specengine.cache.costs import PassCosts
 from specengine.chat.chat_template import Turn
 from specengine.core.errors import OutOfMemoryError
 from specengine.core.events import Finished
+from specengine.files.gguf import GGUF
 from specengine.llama import offload
 from specengine.llama.placement import Device, Placement
 from specengine.load.loaded_model import LoadedModel
@@ -212,10 +213,18 @@ async def test_the_draft_model_has_the_gpu_and_what_found_no_room_is_said_once(
     device = Device("CPU", "a GPU", free=8 << 30, total=8 << 30)
     monkeypatch.setattr(offload, "gpu_devices", lambda _: [device])
     monkeypatch.setattr(draft_model, "LoadedModel", Crowded)
+    asked: list[Path] = []
+
+    def cheaper(draft: GGUF, **_: Any) -> GGUF:
+        asked.append(draft.path)
+        return draft
+
+    monkeypatch.setattr(opening, "cheaper", cheaper)
     with serving(babbler, "sglang") as stand_in:
-        async with remote_runtime(stand_in.url, tiny_model) as runtime:
+        async with remote_runtime(stand_in.url, tiny_model, convert_drafts=True) as runtime:
             placement = runtime.placement
             first, second = [await ask(runtime, max_tokens=2) for _ in range(2)]
+    assert asked == [tiny_model]
     assert placement.startswith("draft 15/31 layers on a GPU")
     assert first.notices == (
         f"{tiny_model.name}: the GPU has no room for 31 layers, so 15 are placed there: "
