@@ -15,68 +15,56 @@ import build
 from specengine.llama import library
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = [ROOT / "requirements.lock", ROOT / "requirements-dev.lock"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+LOCKS = ["requirements", "requirements-dev", "requirements-desktop"]
 
 
-def requirement_names(text: str) -> set[str]:
-    return set(re.findall(r"^([a-z0-9-]+)==", text, re.MULTILINE))
+def locked(name: str) -> str:
+    return (ROOT / f"{name}.lock").read_text("utf-8")
+
+
+def pins(name: str) -> dict[str, str]:
+    """Versions by the names of packages."""
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", locked(name), re.MULTILINE))
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[<>=\[]", requirement)[0] for requirement in requirements}
 
 
 def test_llama_cpp_python_has_one_version_everywhere() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     pin = f"llama-cpp-python=={library.LLAMA_CPP_PYTHON_VERSION}"
-    assert pin in project["dependencies"]
+    assert pin in PROJECT["project"]["dependencies"]
     assert build.SOURCE.read_text("utf-8").split()[0] == pin
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
-def test_locks_name_versions_and_hashes_but_no_host_and_no_llama(lock: Path) -> None:
-    text = lock.read_text("utf-8")
-    names = requirement_names(text)
-    assert {"textual", "click", "numpy", "hatchling", "editables", "diskcache"} <= names
-    assert "llama-cpp-python" not in names
-    assert "://" not in text
-    entries = re.split(r"\n(?=\S)", text.partition("\n#    make lock\n")[2])
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_name_versions_and_hashes_but_no_host_and_no_llama(lock: str) -> None:
+    assert names(PROJECT["project"]["dependencies"]) - pins(lock).keys() == {"llama-cpp-python"}
+    assert "://" not in locked(lock)
+    entries = re.split(r"\n(?=\S)", locked(lock).partition("\n#    make lock\n")[2])
     assert all("--hash=sha256:" in entry for entry in entries)
 
 
-def test_the_tests_lock_contains_the_programs() -> None:
-    runtime, dev = (lock.read_text("utf-8") for lock in LOCKS)
-    pins = re.findall(r"^\S+==\S+", runtime, re.MULTILINE)
-    assert set(pins) <= set(re.findall(r"^\S+==\S+", dev, re.MULTILINE))
-    assert requirement_names(dev) - requirement_names(runtime) >= {"pytest", "mypy", "ruff"}
-
-
-def test_the_desktop_build_has_the_programs_versions_and_what_packs_them() -> None:
-    runtime, desktop = (
-        set(re.findall(r"^([a-z0-9-]+)==(\S+)", path.read_text("utf-8"), re.MULTILINE))
-        for path in (ROOT / "requirements.lock", ROOT / "requirements-desktop.lock")
-    )
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    direct = {re.split(r"[<>=\[]", each)[0] for each in project["dependencies"]}
-    names = {name for name, _ in desktop}
-    assert direct - {"llama-cpp-python"} <= names
-    known = {name for name, _ in runtime}
-    assert {pin for pin in desktop if pin[0] in known} <= runtime
-    assert "pyinstaller" in names
-    assert "://" not in (ROOT / "requirements-desktop.lock").read_text("utf-8")
-
-
-def test_the_clients_are_locked_with_hashes() -> None:
-    text = (ROOT / "requirements-clients.lock").read_text("utf-8")
-    assert {"anthropic", "ollama", "openai"} <= requirement_names(text)
-    assert "--hash=sha256:" in text
-    assert "://" not in text
+@pytest.mark.parametrize(
+    ("lock", "more"),
+    [
+        ("requirements", {"hatchling", "editables", "diskcache"}),
+        ("requirements-dev", {"pytest", "mypy", "ruff", "hatchling"}),
+        ("requirements-desktop", {"pyinstaller"}),
+    ],
+)
+def test_every_lock_has_the_programs_versions_and_what_it_is_for(lock: str, more: set[str]) -> None:
+    runtime, here = pins("requirements"), pins(lock)
+    assert more <= here.keys()
+    shared = runtime.keys() & here.keys() if lock == "requirements-desktop" else runtime.keys()
+    assert {name: here.get(name) for name in shared} == {name: runtime[name] for name in shared}
 
 
 def test_every_dependency_is_explained() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     text = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
-    requirements = [*project["project"]["dependencies"]]
-    for group in project["dependency-groups"].values():
-        requirements += group
-    names = {re.split(r"[<>=\[]", requirement)[0] for requirement in requirements}
-    assert {name for name in names if f"`{name}`" not in text} == set()
+    groups = [PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"].values()]
+    assert [name for group in groups for name in names(group) if f"`{name}`" not in text] == []
 
 
 @pytest.mark.slow
