@@ -16,7 +16,7 @@ from specengine.llama import library
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-LOCKS = ["requirements", "requirements-dev", "requirements-desktop"]
+LOCKS = ["requirements", "requirements-dev", "requirements-desktop", "requirements-clients"]
 
 
 def locked(name: str) -> str:
@@ -52,12 +52,14 @@ def test_locks_name_versions_and_hashes_but_no_host_and_no_llama(lock: str) -> N
         ("requirements", {"hatchling", "editables", "diskcache"}),
         ("requirements-dev", {"pytest", "mypy", "ruff", "hatchling"}),
         ("requirements-desktop", {"pyinstaller"}),
+        ("requirements-clients", {"anthropic", "litellm", "llm", "ollama", "openai"}),
     ],
 )
 def test_every_lock_has_the_programs_versions_and_what_it_is_for(lock: str, more: set[str]) -> None:
     runtime, here = pins("requirements"), pins(lock)
     assert more <= here.keys()
-    shared = runtime.keys() & here.keys() if lock == "requirements-desktop" else runtime.keys()
+    builds = {"requirements-desktop", "requirements-clients"}.isdisjoint({lock})
+    shared = runtime.keys() if builds else runtime.keys() & here.keys()
     assert {name: here.get(name) for name in shared} == {name: runtime[name] for name in shared}
 
 

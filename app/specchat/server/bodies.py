@@ -16,10 +16,18 @@ M = TypeVar("M", bound=BaseModel)
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
+_FROM_PAGES = {"origin", "sec-fetch-site"}  # browsers send one of them with what pages post
 
-async def read_message(request: Request, kind: type[M], *, limit: int, patience_s: float) -> M:
-    """The JSON body of `request`. Raises Refusal: 408, 413, 415 or 400."""
-    _require_type(request, JSON)
+
+async def read_message(
+    request: Request, kind: type[M], *, limit: int, patience_s: float, untyped: bool = False
+) -> M:
+    """The JSON body of `request`, which may be `untyped` where no web page sent it.
+
+    Raises Refusal: 408, 413, 415 or 400.
+    """
+    if not untyped or _FROM_PAGES & set(request.headers):
+        _require_type(request, JSON)
     body = bytearray()
     async for chunk in _chunks(request, patience_s):
         body += chunk

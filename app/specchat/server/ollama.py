@@ -43,7 +43,7 @@ class OllamaHandlers:
 
     async def show(self, request: Request) -> Response:
         service = self._service
-        await service.read(request, OllamaShow)
+        await service.read(request, OllamaShow, untyped=True)
         profile = service.profile
         settings = {} if profile is None else profile.sampling.to_json(exclude_unset=True)
         return JSONResponse(
@@ -58,13 +58,13 @@ class OllamaHandlers:
         )
 
     async def chat(self, request: Request) -> Response:
-        wanted = await self._service.read(request, OllamaChat)
+        wanted = await self._service.read(request, OllamaChat, untyped=True)
         return await self._answer(
             request, wanted, lambda text: {"message": {"role": "assistant", "content": text}}
         )
 
     async def generate(self, request: Request) -> Response:
-        wanted = await self._service.read(request, OllamaGenerate)
+        wanted = await self._service.read(request, OllamaGenerate, untyped=True)
         return await self._answer(request, wanted, lambda text: {"response": text})
 
     async def _answer(

@@ -108,10 +108,13 @@ class Service:
         }
         return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
-    async def read(self, request: Request, kind: type[M], *, limit: int | None = None) -> M:
+    async def read(
+        self, request: Request, kind: type[M], *, limit: int | None = None, untyped: bool = False
+    ) -> M:
         """The body of `request`, as `read_message` does."""
         most = self.limits.body if limit is None else limit
-        return await read_message(request, kind, limit=most, patience_s=self.limits.silence_s)
+        patience_s = self.limits.silence_s
+        return await read_message(request, kind, limit=most, patience_s=patience_s, untyped=untyped)
 
     def require_place(self) -> None:
         """Raises Refusal, 429 or 503, if an answer would not begin before long."""

@@ -118,3 +118,19 @@ def test_refusals_have_the_protocols_shape(
     response = client.post("/api/chat", json={**CHAT, **changes})
     assert response.status_code == status
     assert message in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 200),  # curl -d
+        ({"Content-Type": "text/plain", "Origin": "http://a"}, 415),
+        ({"Content-Type": "text/plain", "Sec-Fetch-Site": "cross-site"}, 415),
+    ],
+)
+def test_a_body_needs_no_type_unless_a_web_page_sent_it(
+    client: httpx.Client, headers: dict[str, str], status: int
+) -> None:
+    body = json.dumps({"model": "tiny"}).encode()
+    assert client.post("/api/chat", content=body, headers=headers).status_code == status
