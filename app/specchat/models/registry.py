@@ -106,14 +106,9 @@ class Profile(_Entry):
         return model_in(self.draft)
 
 
-def drafter_names() -> list[str]:
-    """What `draft` may be beside a model."""
-    return ["none", "auto", *named()]
-
-
 def model_in(draft: str | None) -> str | None:
     """`draft` where it names a model, head or file; None if it is a drafter without one."""
-    return draft if draft and draft not in drafter_names() else None
+    return draft if draft and draft not in ("none", "auto", *named()) else None
 
 
 class _File(_Entry):

@@ -104,6 +104,11 @@ class ListDialog(ModalScreen[Result | None], Generic[Result]):
         if options.option_count:
             options.highlighted = 0
 
+    def hand_on(self, result: Result | None) -> None:
+        """Closes with what another dialog returned, if that is anything."""
+        if result is not None:
+            self.dismiss(result)
+
     def action_close(self) -> None:
         self.dismiss(None)
 

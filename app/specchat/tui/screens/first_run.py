@@ -79,8 +79,4 @@ class FirstRunDialog(ListDialog[Profile]):
         self.dismiss(self._services.registry.profile(name))
 
     def action_scan(self) -> None:
-        self.app.push_screen(FoundDialog(self._services), self._found)
-
-    def _found(self, profile: Profile | None) -> None:
-        if profile is not None:
-            self.dismiss(profile)
+        self.app.push_screen(FoundDialog(self._services), self.hand_on)

@@ -82,13 +82,9 @@ class ProfilesDialog(ListDialog[Profile]):
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
         if event.option_id == _SCAN:
-            self.app.push_screen(FoundDialog(self._services), self._found)
+            self.app.push_screen(FoundDialog(self._services), self.hand_on)
         elif event.option_id is not None:
             self.dismiss(self._profiles[event.option_id.removeprefix("profile-")])
-
-    def _found(self, profile: Profile | None) -> None:
-        if profile is not None:
-            self.dismiss(profile)
 
 
 class FoundDialog(ListDialog[Profile]):
