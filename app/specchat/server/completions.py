@@ -122,11 +122,11 @@ class CompletionHandlers:
             raise Refusal(400, "context_length_exceeded", message, param=param)
 
     def _encode(self, wanted: ChatCompletion) -> tuple[list[int], list[int]]:
-        """Prompt and prediction."""
-        predicted = wanted.prediction
-        return encode_turns(self._service, wanted.turns), (
-            [] if predicted is None else self._service.model.vocab.tokenize(predicted.text)
-        )
+        """Prompt and prediction, of which no more can be of use than the context has room for."""
+        model, predicted = self._service.model, wanted.prediction
+        prompt = encode_turns(self._service, wanted.turns)
+        ids = [] if predicted is None else model.vocab.tokenize(predicted.text)
+        return prompt, ids[: model.n_ctx]
 
     def _encode_texts(self, wanted: TextCompletion) -> list[list[int]]:
         vocab, encoded = self._service.model.vocab, []

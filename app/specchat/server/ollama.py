@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from specchat.server.answer_stream import AnswerStream
-from specchat.server.bodies import NDJSON
+from specchat.server.bodies import JSON, NDJSON
 from specchat.server.conversation import checked_sampling, encode_turns
 from specchat.server.ollama_request import OllamaChat, OllamaGenerate, OllamaShow
 from specchat.server.refusal import Refusal
@@ -28,15 +29,15 @@ Shape = Callable[[str], dict[str, Any]]
 class OllamaHandlers:
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._since = datetime.now(UTC).isoformat()
 
     async def version(self, request: Request) -> Response:
         return JSONResponse({"version": __version__})
 
     async def tags(self, request: Request) -> Response:
         gguf, name = self._service.gguf, self._service.name
-        modified = datetime.fromtimestamp(gguf.path.stat().st_mtime, UTC).isoformat()
         model = {
-            **{"name": name, "model": name, "modified_at": modified, "size": gguf.file_size},
+            **{"name": name, "model": name, "modified_at": self._since, "size": gguf.file_size},
             **{"digest": self._service.sha256 or "", "details": self._details()},
         }
         return JSONResponse({"models": [model]})
@@ -46,16 +47,16 @@ class OllamaHandlers:
         await service.read(request, OllamaShow, untyped=True)
         profile = service.profile
         settings = {} if profile is None else profile.sampling.to_json(exclude_unset=True)
-        return JSONResponse(
-            {
-                "details": self._details(),
-                "template": service.model.chat_template or "",
-                "parameters": "\n".join(f"{name} {value}" for name, value in settings.items()),
-                "model_info": dict(service.gguf.metadata)
-                | {f"{service.gguf.architecture}.context_length": service.model.n_ctx},
-                "capabilities": ["completion"],
-            }
-        )
+        context = {f"{service.gguf.architecture}.context_length": service.model.n_ctx}
+        shown = {
+            "details": self._details(),
+            "template": service.model.chat_template or "",
+            "parameters": "\n".join(f"{name} {value}" for name, value in settings.items()),
+            "model_info": _finite(service.gguf.metadata) | context,
+            "capabilities": ["completion"],
+        }
+        # A file's texts may be no UTF-8.
+        return Response(json.dumps(shown), media_type=JSON)
 
     async def chat(self, request: Request) -> Response:
         wanted = await self._service.read(request, OllamaChat, untyped=True)
@@ -152,6 +153,15 @@ class _Answer:
             "eval_duration": ended - spoke,
             **self._notices,
         }
+
+
+def _finite(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What of it JSON has a word for."""
+    return {
+        name: value
+        for name, value in metadata.items()
+        if not isinstance(value, float) or math.isfinite(value)
+    }
 
 
 def _head(model: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from specchat.server.request_options import Options
 from specchat.wire.messages import Integer
@@ -36,8 +36,13 @@ class OllamaMessage(BaseModel):
     thinking: str | None = None
     tool_calls: list[OllamaCall] | None = None
     tool_call_id: str | None = None
-    images: list[Any] | None = Field(None, max_length=0)
-    """None can be read."""
+    images: list[Any] | None = None
+
+    @field_validator("images")
+    @classmethod
+    def _no_images(cls, images: list[Any] | None) -> None:
+        if images:
+            raise ValueError("not supported: this server reads text")
 
     def turn(self) -> Turn:
         calls = [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -100,6 +102,17 @@ def test_the_model_is_described(client: httpx.Client) -> None:
     assert "<|im_start|>" in shown["template"]
 
 
+def test_what_json_has_no_word_for_is_left_out(
+    server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd: dict[str, Any] = {"general.odd": math.inf, "general.name": "caf\udce9"}
+    gguf = replace(server.service.gguf, metadata=odd)
+    monkeypatch.setattr(server.service, "gguf", gguf)
+    info = client.post("/api/show", json={"model": "tiny"}).json()["model_info"]
+    assert "general.odd" not in info
+    assert info["general.name"] == "caf\udce9"
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "message"),
     [
@@ -107,7 +120,7 @@ def test_the_model_is_described(client: httpx.Client) -> None:
         ({"think": True}, 400, "think is not supported by this server"),
         ({"options": {"mirostat": 2}}, 400, "mirostat is not supported by this server"),
         ({"options": {"temperature": -1}}, 400, "temperature"),
-        ({"messages": [{**QUESTION, "images": ["aGk="]}]}, 400, "images"),
+        ({"messages": [{**QUESTION, "images": ["aGk="]}]}, 400, "images: not supported"),
         ({"messages": [{"role": "user", "content": "long " * 600}]}, 413, "no room for an answer"),
         ({"options": 3}, 400, "options"),
     ],
