@@ -11,6 +11,7 @@ import sys
 CHILDREN = (
     "specengine.llama.probe_child",
     "specengine.load.trial_child",
+    "specengine.load.cheaper_draft_child",
     "specchat.benchmark.neighbour",
 )
 
