@@ -31,6 +31,7 @@ logger = logging.getLogger("specchat.server")
 
 _API = "/specchat/v1"
 _SWEEP_S = 5.0
+_MOST_SHOWN = 80  # characters of a path that is unknown
 _CLOSE_S = 5.0  # how long a model's thread may take to end
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -186,6 +187,14 @@ async def _openapi() -> Response:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """What the router itself refuses: unknown paths and methods."""
+    """What the router itself refuses: unknown paths and methods, in the shape of their protocol."""
     assert isinstance(error, HTTPException)
-    return Refusal(error.status_code, "http", error.detail, headers=error.headers).response()
+    path, detail = request.url.path, error.detail
+    if error.status_code == 404:
+        detail = f"there is no {path[:_MOST_SHOWN]} here: GET /openapi.json tells what there is"
+    refusal = Refusal(error.status_code, "http", detail, headers=error.headers)
+    if path.startswith("/api/"):
+        return ollama.refused(refusal)
+    if path.startswith("/v1/messages"):
+        return anthropic.refused(refusal)
+    return refusal.response()

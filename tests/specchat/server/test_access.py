@@ -105,6 +105,20 @@ async def test_web_pages_are_answered_where_they_were_let_in(server: VerifyServe
         assert other.headers.get("access-control-allow-origin") is None
 
 
+def test_a_path_that_is_unknown_is_named_in_the_shape_of_its_protocol(
+    client: httpx.Client,
+) -> None:
+    said = "there is no {} here: GET /openapi.json tells what there is"
+    told = {path: client.post(path).json() for path in ("/v1/audio", "/api/pull")}
+    batches = client.get("/v1/messages/batches").json()
+    assert told["/v1/audio"]["error"]["message"] == said.format("/v1/audio")
+    assert told["/api/pull"] == {"error": said.format("/api/pull")}
+    assert batches["type"] == "error"
+    assert batches["error"]["type"] == "not_found_error"
+    assert client.put("/v1/models").status_code == 405
+    assert len(client.get("/" + "x" * 5000).json()["error"]["message"]) < 200
+
+
 def test_too_many_waiting_answers_are_turned_away(
     server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
