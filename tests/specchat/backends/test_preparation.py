@@ -80,10 +80,21 @@ def way(ready: PreparedPair) -> str | None:
     return None if ready.vocabularies is None else ready.vocabularies.way
 
 
-def test_a_named_draft_model_drafts_beside_lookup(registry: Registry) -> None:
-    ready = prepared(registry)
-    assert drafting(ready) == ("same.gguf", "cascade")
-    assert way(ready) == "ids"
+@pytest.mark.parametrize(
+    ("named", "drafts", "reaches"),
+    [
+        ({}, ("same.gguf", "cascade"), "ids"),
+        ({"draft": "other"}, ("other.gguf", "cascade"), "text"),
+        ({"draft": "lookup"}, (None, "lookup"), None),
+        ({"draft": "none"}, (None, "none"), None),
+    ],
+    ids=["the profile's own", "of another vocabulary", "lookup alone", "nothing"],
+)
+def test_what_is_named_drafts_a_model_beside_lookup(
+    registry: Registry, named: dict[str, str], drafts: tuple[str | None, str], reaches: str | None
+) -> None:
+    ready = prepared(registry, **named)
+    assert (drafting(ready), way(ready)) == (drafts, reaches)
 
 
 @pytest.mark.usefixtures("registry")
@@ -117,15 +128,6 @@ def test_a_draft_model_is_converted_where_that_pays(
     itself = profile.model_copy(update={"draft": "big"})
     ready = prepare(itself, registry, told.append, Event(), convert_drafts=True)
     assert drafting(ready)[0] == "big.gguf"  # which is loaded anyway
-
-
-def test_a_draft_model_of_another_vocabulary_is_taken_too(registry: Registry) -> None:
-    assert way(prepared(registry, draft="other")) == "text"
-
-
-@pytest.mark.parametrize("name", ["lookup", "none"])
-def test_without_a_draft_model_nothing_is_fetched_for_it(registry: Registry, name: str) -> None:
-    assert drafting(prepared(registry, draft=name)) == (None, name)
 
 
 def test_auto_takes_what_is_here_and_downloads_nothing(registry: Registry) -> None:
