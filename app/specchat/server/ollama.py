@@ -46,12 +46,15 @@ class OllamaHandlers:
         service = self._service
         await service.read(request, OllamaShow, untyped=True)
         profile = service.profile
-        settings = {} if profile is None else profile.sampling.to_json(exclude_unset=True)
+        settings = {} if profile is None else profile.sampling.model_dump(exclude_unset=True)
+        settings = {"num_ctx": service.model.n_ctx} | settings
         context = {f"{service.gguf.architecture}.context_length": service.model.n_ctx}
         shown = {
             "details": self._details(),
             "template": service.model.chat_template or "",
-            "parameters": "\n".join(f"{name} {value}" for name, value in settings.items()),
+            "parameters": "\n".join(
+                f"{name} {value}" for name, value in settings.items() if name != "logit_bias"
+            ),
             "model_info": _finite(service.gguf.metadata) | context,
             "capabilities": ["completion"],
         }
