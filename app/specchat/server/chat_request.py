@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from specchat.server.answer_request import AnswerRequest
-from specchat.server.request_options import MOST_SHOWN
+from specchat.server.request_options import MOST_SHOWN, TokenReport
 from specchat.wire.messages import Integer
 from specengine.chat.chat_template import ToolCall, Turn
-from specengine.core.limits import MAX_LOGPROBS
 
 
 class TextPart(BaseModel):
@@ -84,7 +83,7 @@ class Prediction(BaseModel):
         return _text(self.content)
 
 
-class ChatCompletion(AnswerRequest):
+class ChatCompletion(AnswerRequest, TokenReport):
     __doc__ = AnswerRequest.__doc__
 
     refused: ClassVar[dict[str, tuple[Any, ...]]] = {
@@ -102,15 +101,7 @@ class ChatCompletion(AnswerRequest):
 
     messages: list[Message] = Field(min_length=1)
     max_completion_tokens: Integer | None = Field(None, ge=1)
-    logprobs: StrictBool = False
-    top_logprobs: Integer = Field(0, ge=0, le=MAX_LOGPROBS)
-    """Alternatives to tell with the log-probability of each token."""
     prediction: Prediction | None = None
-
-    @property
-    def alternatives(self) -> int | None:
-        """As an answer's logprobs; None where none are asked for."""
-        return self.top_logprobs if self.logprobs or self.top_logprobs else None
 
     @property
     def most(self) -> int | None:

@@ -17,10 +17,13 @@ from specchat.server.answer_stream import AnswerStream
 from specchat.server.bodies import JSON, NDJSON
 from specchat.server.conversation import checked_sampling, encode_turns
 from specchat.server.ollama_request import OllamaChat, OllamaGenerate, OllamaShow
+from specchat.server.openai_format import told_tokens
 from specchat.server.refusal import Refusal
-from specchat.server.reply import Exchange, Question
+from specchat.server.reply import Exchange, Piece, Question
 from specchat.server.service import Service
 from specchat.version import __version__
+
+_NOTHING = Piece("")
 
 Shape = Callable[[str], dict[str, Any]]
 """Where a protocol's answer has its text."""
@@ -89,13 +92,15 @@ class OllamaHandlers:
             wanted.most,
             wanted.stops,
             None if form is None else await service.grammar(form, len(prompt)),
+            wanted.alternatives,
         )
         exchange = Exchange(service, request.state.owner, [question])
-        answer = _Answer(exchange, shape, service.name, notices)
+        answer = _Answer(exchange, shape, service, notices)
         if wanted.stream:
             return AnswerStream(answer.lines(), media_type=NDJSON, end=exchange.close)
         await exchange.complete(request)
-        return JSONResponse(answer.last(exchange.replies[0].text.text))
+        reply = exchange.replies[0]
+        return JSONResponse(answer.last(Piece(reply.text.text, reply.logprobs)))
 
     def _encode(self, wanted: OllamaChat | OllamaGenerate) -> list[int]:
         if isinstance(wanted, OllamaGenerate) and wanted.raw:
@@ -120,10 +125,12 @@ def refused(refusal: Refusal) -> Response:
 
 
 class _Answer:
-    def __init__(self, exchange: Exchange, shape: Shape, model: str, notices: list[str]) -> None:
+    def __init__(
+        self, exchange: Exchange, shape: Shape, service: Service, notices: list[str]
+    ) -> None:
         self._exchange = exchange
         self._shape = shape
-        self._model = model
+        self._service = service
         self._notices = {"notices": notices} if notices else {}
         self._began = time.perf_counter_ns()
 
@@ -131,21 +138,19 @@ class _Answer:
         """One JSON object each; an empty text after a while without any."""
         try:
             async for piece in self._exchange.replies[0].pieces():
-                text = "" if piece is None else piece.text
-                yield _line({**_head(self._model), **self._shape(text), "done": False})
+                yield _line({**self._part(piece or _NOTHING), "done": False})
         except Refusal as refusal:
             yield _line(_error(refusal))
             return
-        yield _line(self.last(""))
+        yield _line(self.last(_NOTHING))
 
-    def last(self, text: str) -> dict[str, Any]:
-        """Durations are in nanoseconds."""
+    def last(self, piece: Piece) -> dict[str, Any]:
+        """With what was not told before. Durations are in nanoseconds."""
         usage, reply = self._exchange.usage, self._exchange.replies[0]
         ended = time.perf_counter_ns()
         spoke = reply.spoke_ns or ended
         return {
-            **_head(self._model),
-            **self._shape(text),
+            **self._part(piece),
             "done": True,
             "done_reason": reply.reason,
             "total_duration": ended - self._began,
@@ -156,6 +161,11 @@ class _Answer:
             "eval_duration": ended - spoke,
             **self._notices,
         }
+
+    def _part(self, piece: Piece) -> dict[str, Any]:
+        told = told_tokens(self._service.model.vocab, piece.logprobs)
+        part = {**_head(self._service.name), **self._shape(piece.text)}
+        return {**part, "logprobs": told} if told else part
 
 
 def _finite(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 
-from specchat.server.request_options import Options
+from specchat.server.request_options import Options, TokenReport
 from specchat.wire.messages import Integer
 from specengine.chat.chat_template import ToolCall, Turn
 
@@ -58,16 +58,14 @@ class OllamaMessage(BaseModel):
         )
 
 
-class _OllamaRequest(Options):
+class _OllamaRequest(Options, TokenReport):
     """Its `options` are fields like the others."""
 
     refused: ClassVar[dict[str, tuple[Any, ...]]] = {
         **Options.refused,
-        "logprobs": (False,),
         "think": (False,),
         "tfs_z": (1,),
         "tools": ([],),
-        "top_logprobs": (0,),
     }
 
     stream: StrictBool = True

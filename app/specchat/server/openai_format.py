@@ -58,23 +58,7 @@ class ChatFormat:
     def _logprobs(self, tokens: Sequence[TokenLogprobs]) -> dict[str, Any]:
         if not tokens:
             return {}
-
-        def token(id_: int, logprob: float) -> dict[str, Any]:
-            data = self._vocab.piece(id_)
-            return {
-                "token": data.decode(errors="replace"),
-                "logprob": logprob,
-                "bytes": list(data),
-            }
-
-        content = [
-            {
-                **token(told.token, told.logprob),
-                "top_logprobs": [token(id_, logprob) for id_, logprob in told.top],
-            }
-            for told in tokens
-        ]
-        return {"logprobs": {"content": content, "refusal": None}}
+        return {"logprobs": {"content": told_tokens(self._vocab, tokens), "refusal": None}}
 
 
 class TextFormat:
@@ -176,6 +160,22 @@ class OpenAIAnswer:
                 "rejected_prediction_tokens": usage.rejected,
             },
         }
+
+
+def told_tokens(vocab: Vocab, tokens: Sequence[TokenLogprobs]) -> list[dict[str, Any]]:
+    """Tokens with their log-probabilities, and those that might have been there."""
+
+    def token(id_: int, logprob: float) -> dict[str, Any]:
+        data = vocab.piece(id_)
+        return {"token": data.decode(errors="replace"), "logprob": logprob, "bytes": list(data)}
+
+    return [
+        {
+            **token(told.token, told.logprob),
+            "top_logprobs": [token(id_, logprob) for id_, logprob in told.top],
+        }
+        for told in tokens
+    ]
 
 
 def sse(content: dict[str, Any]) -> bytes:

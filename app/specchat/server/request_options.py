@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, StrictBool, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from specchat.models.registry import Profile
 from specchat.server.refusal import Refusal
-from specchat.wire.messages import Sampling
+from specchat.wire.messages import Integer, Sampling
+from specengine.core.limits import MAX_LOGPROBS
 from specengine.sampling import SamplingParams
 
 MOST_SHOWN = 80
@@ -73,3 +74,16 @@ class Options(Sampling):
         if self.model not in (None, model):
             notices.append(f"model: this server has only {model}, which answers")
         return notices
+
+
+class TokenReport(BaseModel):
+    """What to tell of each token of the answer."""
+
+    logprobs: StrictBool = False
+    top_logprobs: Integer = Field(0, ge=0, le=MAX_LOGPROBS)
+    """Alternatives to tell with the log-probability of each token."""
+
+    @property
+    def alternatives(self) -> int | None:
+        """As an answer's logprobs; None where none are asked for."""
+        return self.top_logprobs if self.logprobs or self.top_logprobs else None

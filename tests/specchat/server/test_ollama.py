@@ -60,6 +60,16 @@ def test_answers_come_in_lines_unless_asked_otherwise(
     assert [notice.partition(":")[0] for notice in last["notices"]] == ["num_ctx"]
 
 
+def test_log_probabilities_are_told(client: httpx.Client) -> None:
+    told = whole(client, "/api/chat", CHAT, logprobs=True, top_logprobs=2)
+    spelled = b"".join(bytes(token["bytes"]) for token in told["logprobs"])
+    assert spelled.decode(errors="ignore") == told["message"]["content"]
+    assert {len(token["top_logprobs"]) for token in told["logprobs"]} == {2}
+    body = {**GENERATE, "logprobs": True}
+    lines = [json.loads(line) for line in client.post("/api/generate", json=body).text.splitlines()]
+    assert sum(len(line.get("logprobs", ())) for line in lines) == 16
+
+
 def test_a_format_is_held_to(client: httpx.Client) -> None:
     schema = {
         **{"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"]},
