@@ -97,6 +97,7 @@ def test_several_answers_are_those_of_the_seeds_that_follow(client: httpx.Client
     assert streamed == list(map(text, alone))
 
 
+@SAME_TEXT
 def test_log_probabilities_are_told_token_by_token(client: httpx.Client) -> None:
     greedy: dict[str, Any] = {
         **ASK,

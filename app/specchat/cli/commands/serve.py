@@ -69,7 +69,7 @@ def command(
     cors: tuple[str, ...],
     ttl: int,
 ) -> None:
-    """Verify drafts for other machines, and answer the OpenAI protocol.
+    """Verify drafts for other machines, and answer the protocols of OpenAI, Anthropic and Ollama.
 
     Other machines can connect only if there is a key: SPECCHAT_SERVER_KEY or --keys.
     """
