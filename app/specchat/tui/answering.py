@@ -77,7 +77,7 @@ class Answering:
         """What is loaded, if nothing is asked of it and no earlier question is being edited."""
         is_busy = self._is_loading or self.is_answering or self._wants_answer
         is_editing = self._screen.query_one(Prompt).editing is not None
-        return None if is_busy or is_editing else self.engine.profile
+        return None if is_busy or is_editing else self.engine.runtime.profile
 
     # Models
 
@@ -143,7 +143,7 @@ class Answering:
     # Answers
 
     def _answer_if_wanted(self, instead_of: Sequence[Entry] = ()) -> None:
-        profile = self.engine.profile
+        profile = self.engine.runtime.profile
         is_free = not (self._is_loading or self.is_answering)
         if self._wants_answer and is_free and profile is not None:
             self._wants_answer = False
@@ -164,7 +164,7 @@ class Answering:
 
     def verify(self, entry: Entry) -> None:
         """Has the target verify the last answer, and go on with it where it would."""
-        profile = self.engine.profile
+        profile = self.engine.runtime.profile
         assert profile is not None
         self.is_answering = self._is_verifying = True
         self._screen.run_worker(self._verify(profile, entry), group="answer")
@@ -260,7 +260,7 @@ class Answering:
     def show_rest(self) -> None:
         """Nothing happens: only what is loaded."""
         status = self._screen.query_one(StatusLine)
-        status.profile, status.context_size = self.engine.profile, self.engine.n_ctx
+        status.profile, status.context_size = self.engine.runtime.profile, self.engine.runtime.n_ctx
         self._show_activity(Content())
 
     def _show_activity(self, activity: Content) -> None:

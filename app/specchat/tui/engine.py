@@ -25,24 +25,14 @@ class Engine:
     """Loads and answers in turn: what comes next waits for what runs, or stops it."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+        self.runtime = runtime
         self._turn = asyncio.Lock()
         self._asked: Profile | None = None
 
     @property
-    def profile(self) -> Profile | None:
-        """What is loaded."""
-        return self._runtime.profile
-
-    @property
-    def n_ctx(self) -> int:
-        """As `Runtime.n_ctx`."""
-        return self._runtime.n_ctx
-
-    @property
     def asked(self) -> Profile | None:
         """What was to be loaded, before a server said more of it."""
-        return None if self.profile is None else self._asked
+        return None if self.runtime.profile is None else self._asked
 
     @property
     def is_busy(self) -> bool:
@@ -52,7 +42,7 @@ class Engine:
         """Loads `profile` in place of what runs and what is loaded; False if it was stopped.
 
         `on_progress` is called in this thread. Raises SpecchatError; then, as after a stop, what
-        was loaded may still be (see `profile`).
+        was loaded may still be (see `runtime.profile`).
         """
         loop = asyncio.get_running_loop()
 
@@ -63,7 +53,7 @@ class Engine:
         self.stop()
         async with self._turn:
             try:
-                await self._runtime.load(profile, report)
+                await self.runtime.load(profile, report)
             except (DownloadCancelledError, CancelledError):
                 return False
             except Exception as error:
@@ -75,7 +65,7 @@ class Engine:
         """The runtime's events; ends with a Finished even where the runtime fails."""
         async with self._turn:
             try:
-                async for event in self._runtime.answer(turns, options):
+                async for event in self.runtime.answer(turns, options):
                     yield event
             except Exception as error:
                 yield Finished("error", "", (), Statistics(), _explain(error))
@@ -83,10 +73,7 @@ class Engine:
     def stop(self) -> None:
         """Ends what runs, soon."""
         if self.is_busy:
-            self._runtime.cancel()
-
-    async def close(self) -> None:
-        await self._runtime.close()
+            self.runtime.cancel()
 
 
 def _explain(error: Exception) -> str:

@@ -66,7 +66,7 @@ class Leaving:
                 await self._background.keep(self._background.next_prompt())
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
-                await self._answering.engine.close()
+                await self._answering.engine.runtime.close()
         return "" if saved and is_kept else await self._recover("" if is_kept else typed)
 
     async def _recover(self, typed: str) -> str:
