@@ -59,8 +59,9 @@ async def test_drafts_change_nothing_and_save_passes(
     ) as runtime:
         finished = await ask(runtime)
     assert finished.tokens == await plain(server, answers)
-    if draft == "model":  # it drafts for itself: every hint that enters stands
-        assert (finished.stats.acceptance_rate or 0) > 0.9  # but near-ties of its narrower passes
+    if draft == "model":
+        # It drafts for itself. But a near-tie of its narrower passes costs the rest of a draft.
+        assert (finished.stats.acceptance_rate or 0) > 0.5
         assert (finished.stats.target_passes or 99) < 30
 
 
