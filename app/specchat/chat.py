@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.kept_states import KeptStates
 from specchat.chats import ChatStore
 from specchat.chats.earlier_answers import EarlierAnswers
 from specchat.cli.flags import (
     profile_flags,
     runtime_of,
-    sampling_flags,
     settings_of,
     to_answer_options,
 )
@@ -27,7 +25,7 @@ from specchat.errors import SpecchatError
 from specchat.models.last_profile import last_profile, remember_profile
 from specchat.models.registry import Model, Profile, Registry, load_registry
 from specchat.models.scan import scan
-from specchat.models.selection import adjusted, select_profile, select_sampling
+from specchat.models.selection import adjusted, select_profile
 from specchat.models.store import ModelStore
 from specchat.tui.app import SpecchatApp
 from specchat.tui.services import Services
@@ -65,7 +63,7 @@ def run_chat(flags: Mapping[str, Any]) -> int:
         ),
         registry=registry,
         open_store=open_store,
-        options=partial(_options, settings, flags),
+        options=partial(to_answer_options, settings, flags),
         profile=_chosen(registry, settings, flags),
         adjusted=partial(adjusted, settings=settings, system=flags["system"]),
         remember=remember_profile,
@@ -82,11 +80,6 @@ def run_chat(flags: Mapping[str, Any]) -> int:
     for store in opened:
         store.close()
     return app.return_code or 0
-
-
-def _options(settings: Settings, flags: Mapping[str, Any], profile: Profile) -> AnswerOptions:
-    sampling = select_sampling(profile, settings, sampling_flags(flags))
-    return to_answer_options(flags, sampling)
 
 
 def _chosen(registry: Registry, settings: Settings, flags: Mapping[str, Any]) -> Profile | None:

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 from pydantic.dataclasses import dataclass
 
+from specengine.core.think import Think
 from specengine.load.request import AnswerRequest
 from specengine.sampling import SamplingParams
 from specengine.stream.unverified import PartialAnswer
@@ -18,6 +19,8 @@ WHERE_POSSIBLE = frozenset({"inspect", "chat_id", "begun"})
 class AnswerOptions(AnswerRequest):
     """What a person may ask of one answer: of the engine, and beyond what the engine knows."""
 
+    think: Think | None = None
+    """Whether to think before the answer, and how hard; None: as the model's template has it."""
     inspect: bool = False
     """Report every round, before the Chunk that it gave; only a target on this machine can."""
     chat_id: int | None = None

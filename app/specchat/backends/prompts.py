@@ -9,6 +9,8 @@ from typing import Protocol
 from specchat.backends.answer_options import AnswerOptions
 from specengine.chat.chat_template import Turn, encode_chat
 from specengine.chat.conversation import alternating, fit_turns, stable_beginning
+from specengine.chat.reasoning_format import reasoning_format
+from specengine.core.think import Think
 from specengine.llama.vocab import LlamaVocab
 
 # Kept free for the answer when old turns leave a full context, in tokens.
@@ -41,14 +43,29 @@ def encode_prompt(
     room = min(options.max_tokens or _ANSWER_ROOM, target.n_ctx // 4)
 
     def encode(kept: Sequence[Turn]) -> list[int]:
-        return encode_chat(target.chat_template, alternating(kept), target.vocab)
+        return encode_chat(
+            target.chat_template, alternating(kept), target.vocab, think=options.think
+        )
 
     kept, dropped = fit_turns(turns, lambda some: len(encode(some)), target.n_ctx - room)
     notice = (
         f"the chat is longer than the context of {target.n_ctx} tokens: left out its "
         f"oldest {dropped} messages"
     )
-    return encode(kept), (notice,) if dropped else ()
+    notices = [notice] if dropped else []
+    if options.think is not None:
+        notices += _unheeded(target.chat_template, options.think)
+    return encode(kept), tuple(notices)
+
+
+def _unheeded(template: str | None, think: Think) -> list[str]:
+    """What to say if the template has no place for `think`."""
+    known = reasoning_format(template)
+    settings = () if known is None else known.settings
+    if think in settings:
+        return []
+    can = f"it knows {', '.join(settings)}" if settings else "it knows none"
+    return [f"--think {think}: the model's chat template has no such setting, {can}"]
 
 
 def next_prompt(

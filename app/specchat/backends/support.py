@@ -12,7 +12,7 @@ from specengine.sampling import SamplingParams
 SAMPLING = frozenset(SamplingParams.model_fields)
 EVERYTHING = SAMPLING | {f.name for f in fields(AnswerOptions)} - WHERE_POSSIBLE - {"sampling"}
 TOKENS = frozenset({"max_tokens", "stop", "raw", "drafting", "drafter"}) | {
-    *("rule", "draft_max", "draft_length")
+    *("rule", "draft_max", "draft_length", "think")
 }
 """What every target honours that takes token ids and drafts from here."""
 

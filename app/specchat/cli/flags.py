@@ -16,7 +16,7 @@ from specchat.backends.verify_server.pair import RemoteOptions
 from specchat.config import locations
 from specchat.config.settings import Settings, load_settings
 from specchat.models.registry import Profile, Registry, load_registry
-from specchat.models.selection import select_profile
+from specchat.models.selection import select_profile, select_sampling, select_think
 from specengine.core.errors import GrammarError, SamplingError
 from specengine.rules import make_rule
 from specengine.sampling import SamplingParams
@@ -71,21 +71,27 @@ def runtime_of(
     )
 
 
-def sampling_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+def _sampling_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The sampling settings among `flags`; raises SamplingError for a malformed bias."""
     given = {name: flags[name] for name in SamplingParams.model_fields if name in flags}
     biases = given.pop("logit_bias")
     return given | ({"logit_bias": dict(_bias(text) for text in biases)} if biases else {})
 
 
-def to_answer_options(flags: Mapping[str, Any], sampling: SamplingParams) -> AnswerOptions:
-    """Flags as the runtime takes them. Raises GrammarError for an unreadable grammar or schema,
-    SamplingError for a rule that does not go with `sampling`.
+def to_answer_options(
+    settings: Settings, flags: Mapping[str, Any], profile: Profile
+) -> AnswerOptions:
+    """Flags as the runtime takes them, over `settings` and `profile`.
+
+    Raises GrammarError for an unreadable grammar or schema, SamplingError for a rule that does not
+    go with the sampling.
     """
+    sampling = select_sampling(profile, settings, _sampling_flags(flags))
     make_rule(flags["rule"], sampling)  # here, before models are loaded and servers connected to
     own = {f.name: flags[f.name] for f in fields(AnswerOptions) if f.name in flags}
     own |= {
         "sampling": sampling,
+        "think": select_think(profile, settings, flags["think"]),
         "drafting": not flags["no_draft"],
         "grammar": _grammar(flags["grammar"], flags["json_schema"]),
     }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 from specengine.core.limits import MAX_DRAFT
+from specengine.core.think import Think
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -187,6 +188,11 @@ def answer_options(command: F) -> F:
             multiple=True,
             metavar="TEXT",
             help="End the answer before this text; repeatable.",
+        ),
+        click.option(
+            "--think",
+            type=click.Choice(get_args(Think)),
+            help="Whether to think before the answer, or how hard; default: the model's.",
         ),
         click.option("--rule", type=RuleName(), help="Acceptance rule; typical is lossy."),
         click.option(

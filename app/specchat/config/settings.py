@@ -17,6 +17,7 @@ from pydantic_settings import (
 from specchat.config import locations
 from specchat.config.toml_file import read_toml
 from specchat.errors import SpecchatError, nearest
+from specengine.core.think import Think
 from specengine.llama.placement import GpuLayers
 from specengine.sampling import SamplingParams
 
@@ -43,6 +44,11 @@ class Settings(BaseSettings):
 
     sampling: SamplingParams = SamplingParams.model_validate({})
     """Sampling settings that override the profile's; only those that are set count."""
+
+    think: Think | None = None
+    """Whether a model that can thinks before it answers (on, off), or how hard (low, medium, high).
+    Unset: the profile's.
+    """
 
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
     """Threads for llama.cpp. Unset: chosen for this machine."""

@@ -25,6 +25,7 @@ from specchat.models.errors import RegistryError
 from specchat.models.scan import scan
 from specchat.models.sources import problem
 from specchat.wire.address import is_url
+from specengine.core.think import Think
 from specengine.drafters.registry import named
 from specengine.sampling import SamplingParams
 
@@ -92,6 +93,8 @@ class Profile(_Entry):
     """Context length in tokens."""
     sampling: SamplingParams = SamplingParams.model_validate({})
     """Sampling settings that suit the target; only those that were set count."""
+    think: Think | None = None
+    """Whether the target thinks before it answers, and how hard. Absent: its template decides."""
 
     @property
     def models(self) -> tuple[str, ...]:

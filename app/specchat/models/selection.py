@@ -9,6 +9,7 @@ from specchat.errors import SpecchatError
 from specchat.models.registry import Profile, Registry
 from specchat.wire.address import is_url
 from specengine.core.errors import SamplingError
+from specengine.core.think import Think
 from specengine.sampling import SamplingParams
 
 _BARE = "custom"  # the name of a profile that is a target and nothing else
@@ -95,6 +96,11 @@ def served_profile(profile: Profile) -> dict[str, Any] | None:
 
 def _changed(profile: Profile, changes: dict[str, Any]) -> Profile:
     return profile.model_copy(update={k: v for k, v in changes.items() if v is not None})
+
+
+def select_think(profile: Profile, settings: Settings, flag: Think | None) -> Think | None:
+    """The flag over settings over the profile; None leaves it to the model's template."""
+    return flag or settings.think or profile.think
 
 
 def select_sampling(profile: Profile, settings: Settings, flags: dict[str, Any]) -> SamplingParams:

@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 from specengine.chat.guard import BREAK, Guard, guard_for
 from specengine.chat.reasoning import part_text
-from specengine.chat.reasoning_format import ReasoningFormat, Think, reasoning_format, variables
+from specengine.chat.reasoning_format import ReasoningFormat, reasoning_format, variables
 from specengine.chat.template_sandbox import compiled
 from specengine.core.errors import TemplateError
+from specengine.core.think import Think
 from specengine.core.vocab import Vocab
 
 CHATML = (

@@ -14,9 +14,7 @@ from typing import Any, Literal
 
 from specengine.chat.template_sandbox import compiled
 from specengine.core.errors import TemplateError
-
-Think = Literal["on", "off", "low", "medium", "high"]
-"""Whether to think before an answer, and how hard, as far as a template can say it."""
+from specengine.core.think import Think
 
 START, CHANNEL, CONSTRAIN = "<|start|>", "<|channel|>", "<|constrain|>"
 MESSAGE, END = "<|message|>", "<|end|>"

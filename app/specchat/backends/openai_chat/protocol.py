@@ -7,10 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.bounds import Count
 from specchat.wire.address import Address
 from specengine.chat.chat_template import Turn
-from specengine.load.request import AnswerRequest
+from specengine.chat.reasoning_format import variables
+from specengine.core.think import Think
 
 # What the protocol knows, and what llama-server, vLLM and others understand beside it. Whatever a
 # person has not set is the server's choice.
@@ -43,6 +45,7 @@ class Choice(_Answer):
 
 
 class CompletionDetails(_Answer):
+    reasoning_tokens: Count | None = None
     accepted_prediction_tokens: Count | None = None
     rejected_prediction_tokens: Count | None = None
 
@@ -51,6 +54,12 @@ class Usage(_Answer):
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
     completion_tokens_details: CompletionDetails | None = None
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        """Tokens of the thought; None if the server does not say."""
+        details = self.completion_tokens_details
+        return None if details is None else details.reasoning_tokens
 
     @property
     def prediction(self) -> tuple[int, int] | None:
@@ -92,11 +101,17 @@ def chat_request(
     address: Address,
     model: str,
     turns: Sequence[Turn],
-    request: AnswerRequest,
+    request: AnswerOptions,
     *,
     prediction: str | None = None,
 ) -> dict[str, Any]:
-    """The body of a request for a streamed answer. `prediction`: text that it may repeat."""
+    """The body of a request for a streamed answer. `prediction`: text that it may repeat.
+
+    What was thought before earlier answers is not sent: templates leave it out, and some servers
+    refuse it.
+    """
+    # OpenAI itself refuses names that everybody else knows.
+    is_openai = address.host.endswith("openai.com")
     body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": turn.role, "content": turn.text} for turn in turns],
@@ -109,11 +124,20 @@ def chat_request(
     if bias := sampling.logit_bias:
         body["logit_bias"] = {token: max(_BAN, b) for token, b in bias.items()}
     if request.max_tokens is not None:
-        # OpenAI itself refuses the name that everybody else knows.
-        is_openai = address.host.endswith("openai.com")
         body["max_completion_tokens" if is_openai else "max_tokens"] = request.max_tokens
     if request.stop:
         body["stop"] = list(request.stop)
+    if request.think is not None:
+        body |= _thinking(request.think, is_openai)
     if prediction is not None:
         body["prediction"] = {"type": "content", "content": prediction}
     return body
+
+
+def _thinking(think: Think, is_openai: bool) -> dict[str, Any]:
+    """How hard to think is a setting of the protocol, whether to think one of chat templates."""
+    if think in ("low", "medium", "high"):
+        return {"reasoning_effort": think}
+    if is_openai:
+        return {"reasoning_effort": "none"} if think == "off" else {}
+    return {"chat_template_kwargs": dict(variables(think))}

@@ -131,7 +131,7 @@ class ChatServer(Backend[Sequence[Turn]]):
     """A target that answers by itself: no pair is loaded here."""
 
     support = Support(
-        {*SAMPLING, "logit_bias", "max_tokens", "stop", "drafting"},
+        {*SAMPLING, "logit_bias", "max_tokens", "stop", "think", "drafting"},
         refused={
             "grammar": "servers of the OpenAI protocol take none, nor a --json-schema",
             "logprobs": "servers of the OpenAI protocol are not asked for any",
@@ -175,7 +175,7 @@ class ChatServer(Backend[Sequence[Turn]]):
     def answer(
         self, prompt: Sequence[Turn], options: AnswerOptions, emit: Emit
     ) -> Iterator[Progress | Chunk | Finished]:
-        """The target's answer, from waiting to its end. Reasoning stands in <think> tags."""
+        """The target's answer, from waiting to its end."""
         prediction = None
         if self._predicts and may_be_predicted(options):
             prediction = text_to_edit(prompt)
@@ -259,7 +259,7 @@ class _Answer:
     def __post_init__(self) -> None:
         self._filter = StopFilter(self.stop)
         self._text: list[str] = []
-        self._thinking = False
+        self._thought: list[str] = []
         self._events = self._bytes = 0
         """Of the answer itself: of thoughts, some servers allow as many as there are."""
         self._usage_seen = False
@@ -291,8 +291,10 @@ class _Answer:
                 self.prediction = arrival.usage.prediction
                 self.stats.accepted, rejected = self.prediction
                 self.stats.drafted = self.stats.accepted + rejected
+            if (told := arrival.usage.reasoning_tokens) is not None:
+                self.stats.reasoning_tokens = told
         for choice in arrival.choices[:1]:
-            yield from self._show(self._thought(choice.delta.thought, choice.delta.content))
+            yield from self._show(self._said(choice.delta.content or ""), choice.delta.thought)
             if (finish := choice.finish_reason) in _FAILURES:
                 self.end("error", f"{_FAILURES[finish]} ({finish})")
             elif finish is not None:
@@ -306,30 +308,23 @@ class _Answer:
 
     def finish(self) -> Iterator[Chunk | Finished]:
         assert self.reason is not None
-        rest = ("\n</think>\n\n" if self._thinking else "") + self._filter.finish().decode()
-        yield from self._show(rest)
+        yield from self._show(self._filter.finish().decode())
         notices: tuple[str, ...] = ()
         if self.prediction is not None and self.prediction != (0, 0):
             accepted, rejected = self.prediction
             notices = (
                 f"{accepted} predicted tokens were accepted; {rejected} were rejected, and billed",
             )
-        text, stats = "".join(self._text), self.stats.snapshot()
+        text, thought, stats = "".join(self._text), "".join(self._thought), self.stats.snapshot()
         self.stats.plain_tokens_per_s = self.stats.tokens_per_s  # it was the target alone
-        yield Finished(self.reason, text, (), stats, self.error, notices)
+        yield Finished(self.reason, text, (), stats, self.error, notices, reasoning=thought.strip())
 
-    def _thought(self, thought: str, content: str | None) -> str:
-        text = ""
-        if thought:
-            text += thought if self._thinking else f"<think>\n{thought}"
-            self._thinking = True
-        if content:
-            self._count(content)
-            if self._thinking:
-                text += "\n</think>\n\n"
-                self._thinking = False
-            text += self._filter.feed(content.encode("utf-8", "replace")).decode()
-        return text
+    def _said(self, content: str) -> str:
+        """What of `content` can be shown now."""
+        if not content:
+            return ""
+        self._count(content)
+        return self._filter.feed(content.encode("utf-8", "replace")).decode()
 
     def _count(self, content: str) -> None:
         """What an event holds is a token, a piece of one, or several: a server goes on without end
@@ -341,8 +336,8 @@ class _Answer:
         if most is not None and self._events > most and self._bytes > most * _LONG_TOKEN:
             self.end("error", f"the server says more than the {most} tokens that were asked for")
 
-    def _show(self, text: str) -> Iterator[Chunk]:
-        if not text:
+    def _show(self, text: str, thought: str = "") -> Iterator[Chunk]:
+        if not text and not thought:
             return
         now = time.perf_counter()
         if self._first_at is None:
@@ -351,5 +346,9 @@ class _Answer:
         self.stats.decode_s = now - self._first_at
         if not self._usage_seen:
             self.stats.completion_tokens += 1  # an event is a token, or nearly
+            self.stats.reasoning_tokens += bool(thought)
+        if text and self.stats.answer_s is None:
+            self.stats.answer_s = now - self._started
         self._text.append(text)
-        yield Chunk(text, (), self.stats.snapshot())
+        self._thought.append(thought)
+        yield Chunk(text, (), self.stats.snapshot(), reasoning=thought)

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from threading import Event
 from typing import Any
 
@@ -18,13 +18,12 @@ from specchat.backends.answer_options import AnswerOptions
 from specchat.backends.runtime import Runtime
 from specchat.cli.answer_printer import AnswerPrinter
 from specchat.cli.event_progress import EventProgress
-from specchat.cli.flags import chosen, runtime_of, sampling_flags, to_answer_options
+from specchat.cli.flags import chosen, runtime_of, to_answer_options
 from specchat.cli.options import WORDS, answer_options, model_options
 from specchat.config.log import log_to_file
 from specchat.errors import SpecchatError
 from specchat.models.errors import DownloadCancelledError
 from specchat.models.registry import Profile
-from specchat.models.selection import select_sampling
 from specchat.printable import one_line
 from specengine.chat.chat_template import Turn
 from specengine.core.errors import CancelledError
@@ -57,14 +56,12 @@ def command(prompt: str | None, as_json: bool, **flags: Any) -> int:
         raise click.UsageError("--raw sends no system message: remove --system")
     log_to_file()
     settings, registry, profile = chosen(flags)
-    sampling = select_sampling(profile, settings, sampling_flags(flags))
-    options = to_answer_options(flags, sampling)
+    options = to_answer_options(settings, flags, profile)
     question = _question(prompt)
 
     def asked(loaded: Profile) -> tuple[list[Turn], AnswerOptions]:
         """What is asked of what was loaded: its server may have said more of it."""
-        sampling = select_sampling(loaded, settings, sampling_flags(flags))
-        return _turns(loaded, question, options), replace(options, sampling=sampling)
+        return _turns(loaded, question, options), to_answer_options(settings, flags, loaded)
 
     runtime = runtime_of(settings, registry)
     with _interruptible(runtime) as interrupted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,33 @@ async def test_reasoning_stands_apart_from_the_answer() -> None:
     parts = [{"reasoning_content": "Hm"}, {"reasoning": ", yes."}, {"content": "Four."}]
     with chat_stand_in(Reply([events(*parts)])) as stand_in:
         finished = await answer(stand_in)
-    assert finished.text == "<think>\nHm, yes.\n</think>\n\nFour."
+    assert (finished.reasoning, finished.text) == ("Hm, yes.", "Four.")
+    stats = finished.stats
+    assert (stats.reasoning_tokens, stats.completion_tokens) == (2, 3)
+    assert stats.ttft_s is not None
+    assert stats.answer_s is not None
+    assert stats.ttft_s < stats.answer_s
+
+
+async def test_a_thought_that_is_no_answer_yet_is_kept_as_one() -> None:
+    with chat_stand_in(Reply([events({"reasoning_content": "Hm"})])) as stand_in:
+        finished = await answer(stand_in)
+    assert (finished.reasoning, finished.text, finished.reason) == ("Hm", "", "stop")
+
+
+@pytest.mark.parametrize(
+    ("think", "sent"),
+    [
+        (None, {}),
+        ("low", {"reasoning_effort": "low"}),
+        ("off", {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}),
+    ],
+)
+async def test_the_server_is_told_whether_to_think(think: str | None, sent: Any) -> None:
+    with chat_stand_in(Reply([events("ok")])) as stand_in:
+        await answer(stand_in, think=think)
+    names = ("reasoning_effort", "chat_template_kwargs")
+    assert {n: stand_in.requests[0][n] for n in names if n in stand_in.requests[0]} == sent
 
 
 async def test_usage_is_the_servers_own_count() -> None:
