@@ -17,6 +17,7 @@ from specchat.server.keys import Keys
 from specchat.server.limits import Limits
 from specchat.server.service import Service
 from specengine.cache.context import Logits
+from specengine.cache.costs import WIDEST, PassCosts
 from specengine.files.gguf import read_gguf
 from specengine.llama.batch_cache import LlamaBatchCache
 from specengine.load.served import ServedModel, ServeOptions
@@ -86,6 +87,24 @@ def running_server(
             yield VerifyServer(f"{'https' if tls else 'http'}://127.0.0.1:{bound}", service)
         finally:
             service.model.scheduler.stop()  # as a signal does
+
+
+class _SameCosts(PassCosts):
+    """A wider pass costs no more, whatever is observed."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(range(1, WIDEST + 1), 0.01))
+
+    def observe(self, width: int, seconds: float) -> None:
+        pass
+
+
+@contextmanager
+def flat_costs(server: VerifyServer) -> Iterator[None]:
+    """The server takes all the hints that come, on whatever CPU: they seem to cost nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server.service.model.scheduler, "costs", _SameCosts())
+        yield
 
 
 @contextmanager

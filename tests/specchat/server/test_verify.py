@@ -11,10 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from specengine.cache.costs import PassCosts
 from specengine.stream.transcript import Transcript
 from support.smollm import UNENDING
-from support.verify_server import VerifyServer
+from support.verify_server import VerifyServer, flat_costs
 
 API = "/specchat/v1"
 PROMPT = [1, 4093, 198, 19556, 28, 638, 359, 346, 47, 2]
@@ -88,13 +87,11 @@ def test_a_transcript_that_differs_is_refused_with_what_is_known(client: httpx.C
 
 
 def test_hints_that_are_right_are_verified_and_accepted(
-    server: VerifyServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    server: VerifyServer, client: httpx.Client
 ) -> None:
-    flat = PassCosts(dict.fromkeys(range(1, 18), 0.01))  # a wider pass costs no more
-    monkeypatch.setattr(server.service.model.scheduler, "costs", flat)
     with session(client) as path:
         expected = tokens(lines(client, path, max_tokens=10))
-    with session(client) as path, server.client() as other:
+    with flat_costs(server), session(client) as path, server.client() as other:
         found: list[dict[str, Any]] = []
         asked = request(max_tokens=10, patience_ms=20_000)
         with client.stream("POST", f"{path}/generate", json=asked) as stream:

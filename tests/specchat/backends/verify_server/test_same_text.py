@@ -21,7 +21,7 @@ from specengine.sampling import SamplingParams
 from support.buffering_proxies import BuffersUp
 from support.remote_chat import QUESTION, ask, ended, remote_runtime
 from support.smollm import UNENDING
-from support.verify_server import VerifyServer, running_server, slow_passes
+from support.verify_server import VerifyServer, flat_costs, running_server, slow_passes
 
 pytestmark = pytest.mark.usefixtures("smollm_step")
 
@@ -54,10 +54,10 @@ async def test_drafts_change_nothing_and_save_passes(
 ) -> None:
     drafter = tiny_model if draft == "model" else draft
     patience = 0 if draft == "lookup" else 2000
-    async with remote_runtime(
-        server.url, drafter, remote=RemoteOptions(patience_ms=patience)
-    ) as runtime:
-        finished = await ask(runtime)
+    remote = RemoteOptions(patience_ms=patience)
+    with flat_costs(server):
+        async with remote_runtime(server.url, drafter, remote=remote) as runtime:
+            finished = await ask(runtime)
     assert finished.tokens == await plain(server, answers)
     if draft == "model":
         # It drafts for itself. But a near-tie of its narrower passes costs the rest of a draft.
@@ -136,7 +136,7 @@ async def test_hints_find_another_way_where_uploads_are_held_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stream, "_IN_VAIN", 4)
-    with BuffersUp(server.url) as proxy:
+    with flat_costs(server), BuffersUp(server.url) as proxy:
         patient = RemoteOptions(patience_ms=200)
         async with remote_runtime(proxy.url, tiny_model, remote=patient) as runtime:
             finished = await ask(runtime)
