@@ -30,7 +30,7 @@ TURNS = [Turn("user", "Count.")]
 OPTIONS: dict[str, Any] = {
     **{"max_tokens": 2, "stop": ("zzz",), "rule": "block", "draft_max": 3, "draft_length": 2},
     **{"drafting": False, "raw": True, "reproducible": True, "logprobs": 2},
-    **{"grammar": "root ::= [a-z ]*"},
+    **{"grammar": "root ::= [a-z ]*", "think": "off"},
 }
 SAMPLING: dict[str, Any] = {
     **{"temperature": 0.3, "top_k": 7, "top_p": 0.5, "min_p": 0.2, "typical_p": 0.5, "seed": 6},
