@@ -125,6 +125,10 @@ class Comparison(Record):
     worst: Worst
     of_bound: float | None
     """Share of the speed of a free, perfect drafter; only over the target alone."""
+    of_fixed: float | None = None
+    """Share of the best fixed choice in this category, the target alone among them; only for the
+    controller over the target alone. Category None: the geometric mean of the shares.
+    """
 
 
 class Report(Record):

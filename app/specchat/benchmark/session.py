@@ -17,9 +17,9 @@ from specchat.benchmark.energy import EnergyMeter
 from specchat.benchmark.report import Condition, Report, Sample, SideInfo
 from specchat.benchmark.room import require_room
 from specchat.benchmark.runner import Step, measure, plan_steps, warm_up
-from specchat.benchmark.sides import ADAPTIVE, Side, default_names, local_sides
+from specchat.benchmark.sides import ADAPTIVE, Side, default_names, is_fixed, local_sides
 from specchat.benchmark.suite import Item
-from specchat.benchmark.summary import ALONE, bound, comparisons, figures
+from specchat.benchmark.summary import ALONE, bound, comparisons, figures, with_shares_of_fixed
 from specchat.doctor.machine import describe_file, describe_machine, describe_model
 from specchat.errors import SpecchatError
 from specchat.models.registry import Profile, Registry
@@ -43,7 +43,7 @@ class Plan:
     items: tuple[Item, ...]
     conditions: tuple[Condition, ...]
     side_names: tuple[str, ...] = ()
-    """Beside the target alone; none stands for the controller and a fixed length of each drafter"""
+    """Beside the target alone; none stands for the controller and fixed lengths of each drafter."""
     repeats: int = 5
     max_tokens: int = 256
     reproducible: bool = False
@@ -179,6 +179,7 @@ async def _composer(
     best = bound(models[0].pass_s)
     greedy = [c.name for c in plan.conditions if c.sampling.temperature == 0]
     names = [side.name for side in sides]
+    fixed = [name for name in names if is_fixed(name)]
     pairs = [(name, ALONE) for name in names if name != ALONE]
     pairs += [(ADAPTIVE, side.name) for side in others.sides]
 
@@ -199,7 +200,7 @@ async def _composer(
             reproducible=plan.reproducible,
             bound=best,
             figures=figures(samples, names, greedy),
-            comparisons=comparisons(samples, pairs, best),
+            comparisons=with_shares_of_fixed(comparisons(samples, pairs, best), ADAPTIVE, fixed),
             samples=tuple(samples),
         )
 

@@ -21,6 +21,7 @@ from specengine.load.pair import Pair
 from specengine.sampling import SamplingParams
 
 ADAPTIVE = "adaptive"
+_LENGTHS = (1, 3, 7)
 _FIXED = re.compile(r"(lookup|model)-(\d+)")
 
 
@@ -120,8 +121,13 @@ class Stopwatch:
 
 
 def default_names(*, has_draft_model: bool) -> tuple[str, ...]:
-    fixed = ("lookup-4", "model-4") if has_draft_model else ("lookup-4",)
-    return (ADAPTIVE, *fixed)
+    drafters = ("lookup", "model") if has_draft_model else ("lookup",)
+    return (ADAPTIVE, *(f"{drafter}-{k}" for drafter in drafters for k in _LENGTHS))
+
+
+def is_fixed(name: str) -> bool:
+    """Whether the side of that name always drafts alike."""
+    return _FIXED.fullmatch(name) is not None
 
 
 def local_sides(

@@ -71,6 +71,31 @@ def comparisons(
     return tuple(result)
 
 
+def with_shares_of_fixed(
+    rows: Sequence[Comparison], side: str, fixed: Collection[str]
+) -> tuple[Comparison, ...]:
+    """`rows`, those of `side` over the target alone with `of_fixed`: `fixed` names the sides that
+    always make the same choice. Without any there are no shares.
+    """
+    best: dict[tuple[str, str | None], float] = {}
+    for row in rows:
+        if row.over == ALONE and row.side in fixed:
+            key = row.condition, row.category
+            best[key] = max(best.get(key, 1.0), row.ratio.median)
+    shares: dict[str, list[float]] = defaultdict(list)
+    result = []
+    for row in rows:
+        share = None
+        if (row.side, row.over) == (side, ALONE) and (row.condition, row.category) in best:
+            if row.category is None:
+                share = statistics.geometric_mean(shares[row.condition])
+            else:
+                share = row.ratio.median / best[row.condition, row.category]
+                shares[row.condition].append(share)
+        result.append(row.model_copy(update={"of_fixed": share}))
+    return tuple(result)
+
+
 def spread(values: Sequence[float]) -> Spread:
     """Median and quartiles of at least one value."""
     if len(values) == 1:

@@ -46,7 +46,9 @@ def _head(report: Report) -> Iterator[str]:
 def _speed_table(
     condition: str, figures: Sequence[Figures], comparisons: Sequence[Comparison]
 ) -> Table:
-    """How fast each side is, and how much faster than the target alone."""
+    """How fast each side is, and how much faster than the target alone; below it, how near the
+    controller comes to the best fixed draft length of each category.
+    """
     ratios = {
         (c.category, c.side): c for c in comparisons if c.condition == condition and c.over == ALONE
     }
@@ -55,6 +57,9 @@ def _speed_table(
     for label, f in _labelled(figures):
         speed = "" if f.tokens_per_s is None else f"{f.tokens_per_s.median:.1f}"
         table.add_row(label, f.side, speed, *_ratio_cells(ratios.get((f.category, f.side))))
+    shares = [f"{c.category or ALL} {c.of_fixed:.0%}" for c in ratios.values() if c.of_fixed]
+    if shares:
+        table.caption = f"of the best fixed draft length: {', '.join(shares)}"
     return table
 
 

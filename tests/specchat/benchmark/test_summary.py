@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from specchat.benchmark.report import OwnTiming, Sample
-from specchat.benchmark.summary import bound, comparisons, figures, spread
+from specchat.benchmark.summary import bound, comparisons, figures, spread, with_shares_of_fixed
 from support.samples import sample
 
 PAIR = [("adaptive", "alone")]
@@ -56,6 +56,30 @@ def test_over_all_categories_the_mean_is_geometric() -> None:
     assert mean.ratio.median == pytest.approx(2.0)
     assert (mean.ratio.low, mean.ratio.high) == pytest.approx((1.0, 4.0))
     assert mean.worst.prompt == "prose"
+
+
+def test_the_controller_is_held_against_the_best_fixed_choice_of_each_category() -> None:
+    speeds = {"code": (12, 15, 10), "prose": (9, 8, 6)}  # adaptive, model-3, lookup-3
+    samples = []
+    for category, (adaptive, model, lookup) in speeds.items():
+        for side, speed in (
+            ("alone", 10),
+            ("adaptive", adaptive),
+            ("model-3", model),
+            ("lookup-3", lookup),
+        ):
+            samples.append(sample(side, speed, category=category, prompt=category))
+    pairs = [(side, "alone") for side in ("adaptive", "model-3", "lookup-3")]
+    rows = comparisons(samples, pairs, bound=2.0)
+    shares = {
+        (row.side, row.category): row.of_fixed
+        for row in with_shares_of_fixed(rows, "adaptive", ["model-3", "lookup-3"])
+    }
+    assert shares["adaptive", "code"] == pytest.approx(0.8)
+    assert shares["adaptive", "prose"] == pytest.approx(0.9), "the target alone is a choice, too"
+    assert shares["adaptive", None] == pytest.approx((0.8 * 0.9) ** 0.5)
+    assert shares["model-3", "code"] is None
+    assert with_shares_of_fixed(rows, "adaptive", []) == rows
 
 
 def test_conditions_and_turns_are_never_mixed() -> None:

@@ -68,7 +68,8 @@ def test_tables_for_a_person_and_progress_beside_them(home: Path, prompts: Path)
     shown = result.stdout.decode()
     assert "Q4_1" in shown
     assert "× alone" in shown
-    assert "lookup-4" in shown
+    assert "lookup-7" in shown
+    assert "of the best fixed draft length: " in shown
     assert "█" in shown
     assert "greedy, a-1, repeat 1" in result.stderr.decode()
     assert "a-2" not in result.stderr.decode(), "quick takes one prompt of each category"
